@@ -8,6 +8,7 @@ import (
 	"bijou/state/number"
 )
 
+// actionDoc is an action and its output, as commands print them.
 type actionDoc struct {
 	ID         int            `json:"id" yaml:"id"`
 	Unit       string         `json:"unit" yaml:"unit"`
@@ -17,7 +18,7 @@ type actionDoc struct {
 	Status     string         `json:"status" yaml:"status"`
 	Message    string         `json:"message,omitempty" yaml:"message,omitempty"`
 	Results    map[string]any `json:"results,omitempty" yaml:"results,omitempty"`
-	Code       *int           `json:"code,omitempty" yaml:"code,omitempty"`
+	Code       *int           `json:"code,omitempty" yaml:"code,omitempty"` // the exit code, or nil if there is none
 	Stdout     string         `json:"stdout,omitempty" yaml:"stdout,omitempty"`
 	StdoutForm string         `json:"stdout-encoding,omitempty" yaml:"stdout-encoding,omitempty"` // "base64", or empty for text
 	Stderr     string         `json:"stderr,omitempty" yaml:"stderr,omitempty"`
@@ -29,6 +30,7 @@ type actionDoc struct {
 	Completed  string         `json:"completed,omitempty" yaml:"completed,omitempty"`
 }
 
+// newActionDoc returns the document of an action and its output.
 func newActionDoc(a actions.Action, out actions.Output) actionDoc {
 	doc := actionDoc{
 		ID:         a.ID,
@@ -54,8 +56,8 @@ func newActionDoc(a actions.Action, out actions.Output) actionDoc {
 	return doc
 }
 
-// encodeOutput returns output as text, or in base64 if it is not UTF-8, since JSON cannot hold other bytes.
-// As in Juju, form is "base64", or empty for text.
+// encodeOutput returns output as text, or in base64 if output is not valid UTF-8, since JSON can hold only
+// UTF-8. form is "base64", or empty for text, as in Juju.
 func encodeOutput(output []byte) (encoded, form string) {
 	if utf8.Valid(output) {
 		return string(output), ""
@@ -64,9 +66,9 @@ func encodeOutput(output []byte) (encoded, form string) {
 }
 
 // printActions prints one action as a document, and several actions as a list.
-func printActions(o *operator, all []*awaitedAction, format string) error {
+func printActions(o *operator, awaited []*awaitedAction, format string) error {
 	var docs []actionDoc
-	for _, a := range all {
+	for _, a := range awaited {
 		docs = append(docs, newActionDoc(a.action, a.output))
 	}
 	if len(docs) == 1 {

@@ -19,12 +19,14 @@ type actionsCmd struct {
 	Schema     bool `help:"Show the schemas of the parameters, as --format yaml does."`
 }
 
+// actionInfo is an action of a charm, as the command prints it.
 type actionInfo struct {
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
 	Params      map[string]paramInfo `json:"params,omitempty" yaml:"params,omitempty"`
 	Required    []string             `json:"required,omitempty" yaml:"required,omitempty"`
 }
 
+// paramInfo is a parameter of an action, or of a parameter that is an object.
 type paramInfo struct {
 	Type        string               `json:"type,omitempty" yaml:"type,omitempty"`
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
@@ -33,7 +35,8 @@ type paramInfo struct {
 	Properties  map[string]paramInfo `json:"properties,omitempty" yaml:"properties,omitempty"`
 }
 
-// Run prints the actions of the service's charm.
+// Run prints the actions of the service's charm. Only the formats yaml and json have the schemas of the
+// parameters.
 func (c actionsCmd) Run(o *operator) error {
 	if c.Schema && c.Format == "tabular" {
 		c.Format = "yaml"
@@ -50,6 +53,8 @@ func (c actionsCmd) Run(o *operator) error {
 	if len(actions) == 0 && c.Format == "tabular" {
 		o.note("the charm of application %q has no actions", c.Service)
 	}
+
+	// printTable prints the documents as yaml or json, and otherwise the table.
 	docs := map[string]actionInfo{}
 	t := console.NewTable("ACTION", "PARAMETERS", "DESCRIPTION")
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
@@ -61,12 +66,13 @@ func (c actionsCmd) Run(o *operator) error {
 	return o.printTable(c.Format, docs, t)
 }
 
+// newActionInfo returns the action as the command prints it.
 func newActionInfo(a charm.Action) actionInfo {
 	return actionInfo{Description: a.Description, Params: paramInfos(a.Params), Required: a.Params.Required}
 }
 
-// paramInfos describes the parameters of a schema by name. The parameters of a nested object are its
-// Properties.
+// paramInfos describes the parameters of a schema by name. For a parameter that is an object, Properties
+// describes the object's own parameters.
 func paramInfos(s charm.Schema) map[string]paramInfo {
 	infos := map[string]paramInfo{}
 	for name, p := range s.Properties {
@@ -85,17 +91,17 @@ func paramInfos(s charm.Schema) map[string]paramInfo {
 	return infos
 }
 
-// paramNames returns the parameters' names. Required parameters come first, and optional parameters have
-// brackets.
+// paramNames returns the parameters' names in one line. Required parameters come first. Optional parameters
+// are in brackets.
 func paramNames(s charm.Schema) string {
-	var required, others []string
+	var required, optional []string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if slices.Contains(s.Required, name) {
 			required = append(required, name)
 		} else {
-			others = append(others, "["+name+"]")
+			optional = append(optional, "["+name+"]")
 		}
 	}
 
-	return strings.Join(append(required, others...), " ")
+	return strings.Join(append(required, optional...), " ")
 }

@@ -17,14 +17,17 @@ import (
 // has lost its session, returns sooner.
 const agentDownTimeout = 15 * time.Second
 
+// awaitedAction is an action for which a command waits, as the command last read it.
 type awaitedAction struct {
 	action      actions.Action
 	output      actions.Output // empty until the action has ended
 	unit        state.Unit
 	absentSince time.Time // since when the unit's agent has been absent; zero if it is present
-	stuckReason string    // why the command no longer waits for the action; empty while it waits
+	stuckReason string    // why the action is stuck; empty if it is not
+	isCancelled bool      // whether this command cancels the action; its stuckReason then stays
 }
 
+// isSettled reports whether the wait for the action is over: the action has ended or is stuck.
 func (a awaitedAction) isSettled() bool { return a.action.Ended() || a.stuckReason != "" }
 
 // actionWaiter waits until operators' actions and commands have ended.
@@ -36,6 +39,7 @@ type actionWaiter struct {
 	progress func(a actions.Action, line actions.Line)
 }
 
+// newActionWaiter returns a waiter for the queued actions.
 func newActionWaiter(o *operator, s *state.State, queued []actions.Action) *actionWaiter {
 	w := &actionWaiter{o: o, state: s}
 	for _, a := range queued {
@@ -58,6 +62,7 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 
+	// The follower reads the actions after each change of an action or of an agent's presence.
 	f := follower{
 		o:           w.o,
 		state:       w.state,
@@ -75,7 +80,7 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 			return nil, err
 		}
 
-		return func() error {
+		report := func() error {
 			for i, a := range fresh {
 				w.reportProgress(w.actions[i].action, a.action)
 				*w.actions[i] = a
@@ -86,7 +91,8 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 				stop()
 			}
 			return nil
-		}, nil
+		}
+		return report, nil
 	}
 
 	err := f.follow(waiting)
@@ -96,12 +102,15 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 		return err
 	}
 
+	// The follower returns no error if it ends because ctx has ended.
 	return ctx.Err()
 }
 
+// actionsEnded is the label of the progress bar.
 const actionsEnded = "actions ended"
 
-// showBar shows how many actions have ended, if there are several.
+// showBar shows in a progress bar how many of several actions are settled. It shows nothing for a single
+// action.
 func (w *actionWaiter) showBar() {
 	if len(w.actions) == 1 {
 		return
@@ -116,34 +125,43 @@ func (w *actionWaiter) showBar() {
 	w.o.reportSteps(state.Steps{What: actionsEnded, Done: settled, Total: len(w.actions)})
 }
 
+// allSettled reports whether all actions have ended or are stuck.
 func (w *actionWaiter) allSettled() bool {
 	return !slices.ContainsFunc(w.actions, func(a *awaitedAction) bool { return !a.isSettled() })
 }
 
-// readActions reads all awaited actions in one view.
+// readActions returns all awaited actions as the view has them, in the order of w.actions.
 func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err error) {
 	for _, a := range w.actions {
-		now, err := a.refresh(v, time.Now())
+		refreshed, err := a.refresh(v, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		fresh = append(fresh, now)
+		fresh = append(fresh, refreshed)
 	}
 
 	return fresh, nil
 }
 
+// reportProgress calls w.progress, if it is set, with the lines that now has and before lacks. before and now
+// are two states of the same action.
 func (w *actionWaiter) reportProgress(before, now actions.Action) {
+	if w.progress == nil {
+		return
+	}
+
+	reported := before.Progress
 	for _, line := range now.Progress {
-		known := len(before.Progress) > 0 && !line.Time.After(before.Progress[len(before.Progress)-1].Time)
-		if w.progress != nil && !known {
+		isReported := len(reported) > 0 && !line.Time.After(reported[len(reported)-1].Time)
+		if !isReported {
 			w.progress(now, line)
 		}
 	}
 }
 
-// refresh reads the action again. It sets the reason why the action is stuck, if its unit's agent has been
-// absent for agentDownTimeout, or in trouble for so long before the action has begun.
+// refresh returns the awaited action as the view has it. It sets stuckReason if the agent of the action's unit
+// has been absent for agentDownTimeout. If the action has not begun, refresh also sets stuckReason if the agent
+// has been in trouble for agentDownTimeout. If neither is the case any more, refresh clears stuckReason.
 func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
 	if a.action.Ended() {
 		return a, nil
@@ -164,19 +182,26 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 		return a, err
 	}
 
-	// A new unit has no charm yet, and its agent may not have started.
-	hasBegun := a.unit.Charm != ""
+	// The reason is found again below if it still applies. For a cancelled action, it is also the reason for
+	// the cancellation, which the command prints.
+	if !a.isCancelled {
+		a.stuckReason = ""
+	}
+
+	// A new unit has no charm yet. Its agent may not have started, and does not count as absent.
+	unitIsNew := a.unit.Charm == ""
 	switch {
-	case present || !hasBegun:
+	case present || unitIsNew:
 		a.absentSince = time.Time{}
 	case a.absentSince.IsZero():
 		a.absentSince = now
 	}
+
 	if !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
 		a.stuckReason = "the agent of its unit went down"
 	}
 
-	// A process that has begun can end while its agent is in trouble.
+	// An action that has begun can end even while the agent is in trouble.
 	if a.action.Status == actions.Pending {
 		trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
 		if err != nil {
@@ -201,8 +226,10 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-// waitOrCancel waits until all actions have ended. After the timeout, or when the operator interrupts, it
-// cancels the remaining actions and returns the reason. A timeout of 0 means no limit.
+// waitOrCancel waits until all actions have ended or are stuck, at most until the timeout or an interrupt by
+// the operator. Then it cancels the actions that have not ended. reason says whether the timeout or an
+// interrupt ended the wait. reason is "" if neither did, or if all actions have ended. A timeout of 0 means
+// no limit.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()
@@ -211,14 +238,14 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 		return "", err
 	}
 
-	var left []actions.Action
+	var remaining []actions.Action
 	for _, a := range w.actions {
 		if !a.action.Ended() {
-			left = append(left, a.action)
+			a.isCancelled = true
+			remaining = append(remaining, a.action)
 		}
 	}
-
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		return "", nil
 	}
 
@@ -228,15 +255,18 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	if w.o.ctx.Err() != nil {
 		reason = "interrupted"
 	}
-	return reason, w.cancelRemaining(left)
+	return reason, w.cancelRemaining(remaining)
 }
 
-func (w *actionWaiter) cancelRemaining(left []actions.Action) error {
+// cancelRemaining cancels the actions, and waits at most cancelTimeout until they have ended. It returns no
+// error if they take longer. It also works after an interrupt.
+func (w *actionWaiter) cancelRemaining(remaining []actions.Action) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()
-	if err := cancelActions(ctx, w.state, left); err != nil {
+	if err := cancelActions(ctx, w.state, remaining); err != nil {
 		return err
 	}
+
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -244,16 +274,18 @@ func (w *actionWaiter) cancelRemaining(left []actions.Action) error {
 	return nil
 }
 
-// awaitActions waits for actions and prints their outcomes. Actions that have not ended in time keep running.
+// awaitActions waits for actions, and prints them with their outcomes. format is a value of --format, or
+// taskFormat. Actions that have not ended after the timeout continue. A timeout of 0 means no limit. The
+// error names the actions that have not completed.
 func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout time.Duration, format string) error {
 	w := newActionWaiter(o, s, queued)
 	w.progress = func(a actions.Action, line actions.Line) {
-		head := ""
+		prefix := ""
 		if len(queued) > 1 {
-			head = a.Unit + ": "
+			prefix = a.Unit + ": "
 		}
-		for _, text := range text.EscapeLines(line.Message) {
-			o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), text)
+		for _, message := range text.EscapeLines(line.Message) {
+			o.note("%s%s %s", prefix, line.Time.Local().Format(time.TimeOnly), message)
 		}
 	}
 
@@ -265,39 +297,41 @@ func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout 
 
 	err := w.outcomeError(timeout)
 	if format == taskFormat {
-		unprinted := printTasks(o, "json", w.actions)
+		printErr := printTasks(o, "json", w.actions)
 		if w.allSettled() {
-			return errors.Join(unprinted, taskError(err))
+			return errors.Join(printErr, taskError(err))
 		}
-		return errors.Join(unprinted, timeoutError(err))
+		return errors.Join(printErr, timeoutError(err))
 	}
 
-	unprinted := printActions(o, w.actions, format)
-	return errors.Join(unprinted, err)
+	printErr := printActions(o, w.actions, format)
+	return errors.Join(printErr, err)
 }
 
-// outcomeError returns an error that names the actions that have not completed. It returns nil if all actions
+// outcomeError returns an error that names the actions that have not completed, with a hint for each action
+// that has not ended. timeout is how long the command has waited. outcomeError returns nil if all actions
 // have completed.
 func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	var errs []error
 	var hints []string
 	for _, a := range w.actions {
-		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
+		subject := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
 		switch {
 		case a.action.Status == actions.Completed:
 			continue
 		case a.action.Ended():
-			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.action.Message))
+			errs = append(errs, fmt.Errorf("%s is %s: %s", subject, a.action.Status, a.action.Message))
 			continue
 		case a.stuckReason != "":
-			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.stuckReason))
+			errs = append(errs, fmt.Errorf("%s is %s: %s", subject, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
-			errs = append(errs, fmt.Errorf("%s is still %s, and continues", what, a.action.Status))
+			errs = append(errs, fmt.Errorf("%s is still %s, and continues", subject, a.action.Status))
 		default:
 			errs = append(errs,
-				fmt.Errorf("%s is still %s after %s, and continues", what, a.action.Status, timeout))
+				fmt.Errorf("%s is still %s after %s, and continues", subject, a.action.Status, timeout))
 		}
 
+		// Only an action that has not ended gets here.
 		hints = append(hints,
 			fmt.Sprintf("to wait for it: juju show-operation --wait %d; to end it: juju cancel-task %[1]d", a.action.ID))
 	}

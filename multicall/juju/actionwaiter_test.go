@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state"
 	"bijou/state/actions"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestActionsBar checks that a wait for several actions shows the number of ended actions, and that a wait
@@ -45,4 +47,50 @@ func TestActionsBar(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStuckReason checks that an action is no longer stuck once its agent is back or out of trouble, unless the
+// command already cancels the action for that reason.
+func TestStuckReason(t *testing.T) {
+	const unit = "mysql/0"
+	agent := state.UnitAgent(unit)
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetUnitCharm(unit, "local:jammy/mysql-3") })
+	var a awaitedAction
+	statetest.Update(t, st, func(tx *state.Tx) (err error) {
+		a.action, err = actions.Add(tx, actions.Action{Unit: unit, Command: []string{"true"}}, time.Now())
+		return err
+	})
+
+	now := time.Now()
+	check := func(what, want string) {
+		t.Helper()
+		a = statetest.Read(t, st, func(v *state.View) (awaitedAction, error) { return a.refresh(v, now) })
+		if a.stuckReason != want {
+			t.Errorf("%s: the reason is %q, want %q", what, a.stuckReason, want)
+		}
+		now = now.Add(agentDownTimeout)
+	}
+
+	const down = "the agent of its unit went down"
+	check("absent", "")
+	check("absent for long", down)
+	session := statetest.Session(t, st, agent)
+	check("back", "")
+
+	report := func(trouble *state.Trouble) {
+		t.Helper()
+		if err := state.Report(t.Context(), session, st.Update, agent, trouble); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(&state.Trouble{Message: "no space left", Since: now.Add(-agentDownTimeout)})
+	check("in trouble", "the agent of its unit cannot continue: no space left")
+	report(nil)
+	check("out of trouble", "")
+
+	a.stuckReason = down
+	a.isCancelled = true
+	check("back after the cancellation", down)
 }

@@ -20,11 +20,41 @@ type addMachineCmd struct {
 
 // Run adds the machines and prints their ids.
 func (c addMachineCmd) Run(o *operator) error {
+	c.Series = charm.SeriesOfBase(c.Series)
+	if err := c.check(); err != nil {
+		return err
+	}
+	spec, err := c.machineSpec()
+	if err != nil {
+		return err
+	}
+
+	return o.openChosen(func(s *state.State) error {
+		env, err := state.Read(o.ctx, s, (*state.View).Environment)
+		if err != nil {
+			return err
+		}
+
+		const force = false
+		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), force); err != nil {
+			return fmt.Errorf("cannot add machine: %w", err)
+		}
+
+		// Even with an error, AddMachines returns the machines that it has added.
+		machines, err := s.AddMachines(o.ctx, c.Number, spec)
+		for _, m := range machines {
+			fmt.Fprintln(o.streams.Out, m.ID)
+		}
+		return withMachineHint(err)
+	})
+}
+
+// check returns an error if the command line is invalid.
+func (c addMachineCmd) check() error {
 	if err := checkCount(c.Number, "machine"); err != nil {
 		return err
 	}
 
-	c.Series = charm.SeriesOfBase(c.Series)
 	if c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)
@@ -39,49 +69,32 @@ func (c addMachineCmd) Run(o *operator) error {
 			console.Usage(fmt.Errorf("cannot add machine %q: only models of the provider nspawn have containers", c.Placement)),
 			"to create a model of containers: juju bootstrap nspawn")
 	}
+	return nil
+}
 
-	spec, err := c.machineSpec()
-	if err != nil {
-		return err
+// withMachineHint adds hints to an error about a machine that the environment's provider cannot create.
+func withMachineHint(err error) error {
+	if _, isOtherSeries := errors.AsType[*state.SeriesError](err); isOtherSeries {
+		return console.Hint(err, "to add a machine of that series: juju add-machine",
+			"to create a model of containers, which can have other series: juju bootstrap nspawn")
 	}
-
-	return o.openChosen(func(s *state.State) error {
-		env, err := state.Read(o.ctx, s, (*state.View).Environment)
-		if err != nil {
-			return err
-		}
-		const force = false
-		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), force); err != nil {
-			return fmt.Errorf("cannot add machine: %w", err)
-		}
-
-		machines, err := s.AddMachines(o.ctx, c.Number, spec)
-		for _, m := range machines {
-			fmt.Fprintln(o.streams.Out, m.ID)
-		}
-		if _, other := errors.AsType[*state.SeriesError](err); other {
-			return console.Hint(err, "to add a machine of that series: juju add-machine",
-				"to create a model of containers, which can have other series: juju bootstrap nspawn")
-		}
-		if errors.Is(err, state.ErrOtherProvider) {
-			return console.Hint(
-				err,
-				"to create a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
-			)
-		}
-
-		return err
-	})
+	if errors.Is(err, state.ErrOtherProvider) {
+		return console.Hint(
+			err,
+			"to create a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
+		)
+	}
+	return err
 }
 
 // machineSpec returns the machine that the command line describes.
 func (c addMachineCmd) machineSpec() (state.Machine, error) {
-	asked, err := parseConstraints(c.Constraints...)
+	given, err := parseConstraints(c.Constraints...)
 	if err != nil {
 		return state.Machine{}, err
 	}
 
-	spec := state.Machine{Series: c.Series, Constraints: asked, Placement: c.Placement}
+	spec := state.Machine{Series: c.Series, Constraints: given, Placement: c.Placement}
 	if c.Provisioner {
 		spec.Jobs = []string{state.JobManage, state.JobUnits}
 	}

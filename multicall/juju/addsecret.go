@@ -15,7 +15,7 @@ type addSecretCmd struct {
 	secretFlags
 }
 
-// Run adds the secret.
+// Run adds the secret and prints its URI.
 func (c addSecretCmd) Run(o *operator) error {
 	content, err := c.readContent()
 	if err != nil {
@@ -29,14 +29,14 @@ func (c addSecretCmd) Run(o *operator) error {
 	id := secret.NewID(now)
 	err = o.openSecrets(func(s *state.State, ring secret.Keyring) error {
 		return s.Update(o.ctx, func(tx *state.Tx) error {
-			r, err := newUserSecret(tx.View, id, c.Name, now)
+			record, err := newUserSecret(tx.View, id, c.Name, now)
 			if err != nil {
 				return err
 			}
 
-			r.Description = c.Info
-			r.AddRevision(now)
-			return putSecret(tx, ring, r, content)
+			record.Description = c.Info
+			record.AddRevision(now)
+			return putSecret(tx, ring, record, content)
 		})
 	})
 	if err != nil {

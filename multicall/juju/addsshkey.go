@@ -10,7 +10,7 @@ type addSSHKeyCmd struct {
 	Keys []string `arg:"" name:"key" help:"Public keys, in the form of a *.pub file."`
 }
 
-// Run adds to the environment's keys the keys that they lack. If one of them is invalid, it adds none.
+// Run adds the keys that the environment does not have yet. If one of the given keys is invalid, it adds none.
 func (c addSSHKeyCmd) Run(o *operator) error {
 	for _, key := range c.Keys {
 		if _, err := parseSSHKey(key); err != nil {
@@ -23,7 +23,8 @@ func (c addSSHKeyCmd) Run(o *operator) error {
 		// After a conflict, this function runs again.
 		added = 0
 		for _, key := range c.Keys {
-			if !slices.ContainsFunc(keys, func(one string) bool { return sameSSHKey(one, key) }) {
+			isStored := slices.ContainsFunc(keys, func(stored string) bool { return sameSSHKey(stored, key) })
+			if !isStored {
 				keys = append(keys, key)
 				added++
 			}

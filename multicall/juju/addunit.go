@@ -20,6 +20,7 @@ func (c addUnitCmd) Run(o *operator) error {
 	c.noteTogether(o)
 
 	return o.openChosen(func(s *state.State) error {
+		// Even with an error, AddUnits returns the units that it has added.
 		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placements()...)
 		for _, u := range units {
 			fmt.Fprintln(o.streams.Out, u.Name)

@@ -10,6 +10,6 @@ type attachStorageCmd struct {
 
 // Run attaches all of the storage, or none.
 func (c attachStorageCmd) Run(o *operator) error {
-	return o.changeStorage(c.Storage, "attaching %s to "+
-		c.Unit, func(tx *state.Tx, id string) error { return tx.AttachStorage(c.Unit, id) })
+	attach := func(tx *state.Tx, id string) error { return tx.AttachStorage(c.Unit, id) }
+	return o.changeStorage(c.Storage, "attaching %s to "+c.Unit, attach)
 }

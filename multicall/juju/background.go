@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,16 +27,16 @@ const (
 // store. It starts nothing if it cannot open the store.
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
-		mark := logSize(e)
+		logStart := logSize(e)
 		alive, err := o.parts.Processes.Start(e)
 		if err != nil {
-			tail := readLogTail(e, mark)
+			tail := readLogTail(e, logStart)
 			return errors.Join(err, tail)
 		}
 
 		pid, err := o.awaitBackground(s, e, alive)
 		if err != nil {
-			tail := readLogTail(e, mark)
+			tail := readLogTail(e, logStart)
 			return errors.Join(err, tail)
 		}
 
@@ -50,6 +49,7 @@ func (o *operator) startBackground(e home.Environment) error {
 	})
 }
 
+// describeProcess returns a clause with the id of the process and, if there is one, its systemd service.
 func (o *operator) describeProcess(pid int) string {
 	if service := o.parts.Services.Of(pid); service != "" {
 		return fmt.Sprintf("with process id %d, as systemd's %s", pid, service)
@@ -57,9 +57,10 @@ func (o *operator) describeProcess(pid int) string {
 	return fmt.Sprintf("with process id %d", pid)
 }
 
-// awaitOther returns the id of the process that runs machine 0, or 0 if no process runs it. While a process
-// is about to run the machine, to switch to a different binary, or to end, awaitOther waits for it, since a
-// second process would be refused until then.
+// awaitOther returns the id of the process that runs machine 0, or 0 if no process runs it. If a process is
+// about to run the machine, to switch to a different binary, or to end, awaitOther waits for that process. A
+// second process would be refused until then. awaitOther returns an error if it has to wait longer than
+// startTimeout.
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -69,6 +70,8 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 		if pid != 0 || err != nil {
 			return pid, err
 		}
+
+		// other is a process that does not run the machine yet, or no longer runs it.
 		other, err := o.parts.Processes.Process(e.MachineDir("0"))
 		if other == 0 || err != nil {
 			return 0, err
@@ -88,8 +91,9 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	}
 }
 
-// awaitBackground waits until the environment's process has announced itself, and returns its id. It returns
-// an error if the process ends, or takes longer than startTimeout.
+// awaitBackground waits until the environment's process has announced machine 0 in the store, and returns the
+// process's id. alive reports whether the process that this command has started is still running.
+// awaitBackground returns an error if the process ends, or is not ready within startTimeout.
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -99,19 +103,28 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); err != nil {
 			return 0, err
 		}
-		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) {
+		isAnnounced, err := state.Read(ctx, s, func(v *state.View) (bool, error) {
 			return v.IsPresent(state.MachineAgent("0"))
 		})
 
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return 0, o.explainStart(e, pid, lives)
-		case err != nil || ready && pid != 0:
+		}
+		if err != nil {
 			return pid, err
-		case !lives && pid == 0:
+		}
+		if isAnnounced && pid != 0 {
+			return pid, nil
+		}
+
+		if !lives && pid == 0 {
 			// Another program may have started a process, which is still starting up.
-			if other, err := o.parts.Processes.Process(e.MachineDir("0")); other == 0 || err != nil {
-				return 0, cmp.Or(err, errors.New("the background process has ended"))
+			other, err := o.parts.Processes.Process(e.MachineDir("0"))
+			if err != nil {
+				return 0, err
+			}
+			if other == 0 {
+				return 0, errors.New("the background process has ended")
 			}
 		}
 
@@ -121,7 +134,9 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	}
 }
 
-// explainStart describes the state of a process that has not started in time, as on a busy host.
+// explainStart returns an error that says how far the start of the background process had come when the wait
+// for it ended. pid is the id of the process that runs machine 0, or 0. lives is whether the started process
+// is still running. The process may still become ready, as on a busy host.
 func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
 		return fmt.Errorf("stopped waiting for the background process: %w", err)
@@ -137,9 +152,10 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	}
 
 	return console.Hint(err,
-		"it may still start: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for that again")
+		"it may still start: juju status -e "+e.Name+" shows when machine 0 runs, and juju start waits for machine 0")
 }
 
+// logSize returns the size in bytes of machine 0's log, or 0 if there is no log.
 func logSize(e home.Environment) int {
 	info, err := os.Stat(e.LogFile("0"))
 	if err != nil {
@@ -148,12 +164,14 @@ func logSize(e home.Environment) int {
 	return int(info.Size())
 }
 
-// readLogTail returns the log since the mark, at most its last 2 KiB, as an error.
-func readLogTail(e home.Environment, mark int) error {
+// readLogTail returns an error that contains machine 0's log from the offset start, at most its last 2 KiB. It
+// returns nil if the log has nothing after start, or cannot be read.
+func readLogTail(e home.Environment, start int) error {
 	text, err := os.ReadFile(e.LogFile("0"))
-	if err != nil || len(text) <= mark {
+	if err != nil || len(text) <= start {
 		return nil
 	}
-	return fmt.Errorf("the log %s ends:\n%s",
-		e.LogFile("0"), strings.TrimSpace(string(text[max(mark, len(text)-2048):])))
+
+	tail := text[max(start, len(text)-2048):]
+	return fmt.Errorf("the log %s ends:\n%s", e.LogFile("0"), strings.TrimSpace(string(tail)))
 }

@@ -29,11 +29,12 @@ type backupCmd struct {
 	Force           bool          `help:"Replace an existing file."`
 }
 
-// maxBackupAttempts is how many times a backup is attempted, if data that it reads is removed or moved during
-// an attempt.
+// maxBackupAttempts limits the attempts at a backup. An attempt fails if data that it reads is removed or moved
+// in the meantime.
 const maxBackupAttempts = 5
 
-// Run writes the backup.
+// Run writes the backup, and prints what it contains. If data that Run reads is removed or moved in the
+// meantime, it starts again, unless it writes to stdout.
 func (c backupCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -46,9 +47,11 @@ func (c backupCmd) Run(o *operator) error {
 			return b.writeBackup(s, o.streams.Out)
 		}
 
+		var err error
 		for range maxBackupAttempts {
 			err = backupfile.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
-			if !errors.Is(err, state.ErrNotFound) && !errors.Is(err, errStorageMoved) {
+			hasMissedData := errors.Is(err, state.ErrNotFound) || errors.Is(err, errStorageMoved)
+			if !hasMissedData {
 				break
 			}
 		}
@@ -56,7 +59,7 @@ func (c backupCmd) Run(o *operator) error {
 		return err
 	})
 	if errors.Is(err, os.ErrExist) {
-		err = console.Hint(err, "--force replaces it")
+		err = console.Hint(err, "to replace the file: --force")
 	}
 	if err != nil {
 		return fmt.Errorf("cannot back up model %q: %w", e.Name, err)
@@ -66,11 +69,12 @@ func (c backupCmd) Run(o *operator) error {
 	return nil
 }
 
+// backup is the backup of an environment while it is written.
 type backup struct {
 	o      *operator
 	cmd    backupCmd
 	env    home.Environment
-	header backupfile.Header
+	header backupfile.Header // the summary of the current attempt
 }
 
 // writeBackup writes an archive with the state and, as far as the flags select them, credentials, secrets' keys,
@@ -84,7 +88,10 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 
 	h.Bijou = b.o.parts.Version
 	h.Has = []string{"all keys of the state", "charms, resources and large settings"}
-	h.Lacks = []string{"what hooks have created outside of units' directories (packages, databases, files of hosts)", "the provider's own files and keys"}
+	h.Lacks = []string{
+		"everything that hooks have created outside of units' directories (packages, databases, files of hosts)",
+		"the provider's own files and keys",
+	}
 	b.header = h
 
 	if err := b.addCredentials(w); err != nil {
@@ -103,8 +110,8 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	return w.Close(b.header)
 }
 
-// addCredentials adds the files that the state's URL names, such as a client key, if --with-credentials is
-// given. Otherwise the header records that they are missing.
+// addCredentials records the state's URL in the header. With --with-credentials, it adds the files that the URL
+// names, such as a client key. Otherwise the header records that they are missing.
 func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
 	b.header.State, files, err = b.env.PortableState()
@@ -136,8 +143,9 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	return nil
 }
 
-// addSecretKeys adds the keys that open the secrets. Like the store, the backup holds the secrets in sealed
-// form.
+// addSecretKeys adds the keys that open the secrets, if --with-credentials is given. Otherwise the header
+// records that they are missing. It does nothing if the environment has no keys. The secrets themselves are
+// sealed, in the backup as in the store.
 func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
 	if errors.Is(err, os.ErrNotExist) {
@@ -159,42 +167,42 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	})
 }
 
-// addStorage adds the content of this host's storage to the backup, and names in the header the storage
-// that it leaves out.
+// addStorage adds the content of this host's storage, if --with-storage is given. The header records which
+// storage the backup contains, and which storage it leaves out.
 func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithStorage {
 		b.header.Lacks = append(b.header.Lacks,
-			"the content of storage (--with-storage includes that of this host)")
+			"the content of storage (--with-storage includes storage on this host)")
 		return nil
 	}
 
-	all, err := state.Read(b.o.ctx, s, (*state.View).Storages)
+	storages, err := state.Read(b.o.ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(all, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
+	slices.SortStableFunc(storages, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
 
+	// Each step adds the storages of one unit, since the unit's hooks wait until all of these are copied.
 	var packed []string
-	for rest := all; len(rest) > 0; {
-		// The first n storages belong to the same unit.
+	for remaining := storages; len(remaining) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].Unit == rest[0].Unit {
+		for n < len(remaining) && remaining[n].Unit == remaining[0].Unit {
 			n++
 		}
 
 		b.o.reportSteps(state.Steps{
 			What:  "storages backed up",
-			Done:  len(all) - len(rest) + n,
-			Total: len(all),
+			Done:  len(storages) - len(remaining) + n,
+			Total: len(storages),
 		})
 
-		some, err := b.addUnitStorage(s, w, rest[:n])
+		ids, err := b.addUnitStorage(s, w, remaining[:n])
 		if err != nil {
 			return err
 		}
 
-		packed = append(packed, some...)
-		rest = rest[n:]
+		packed = append(packed, ids...)
+		remaining = remaining[n:]
 	}
 
 	if len(packed) > 0 {
@@ -205,13 +213,13 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	return nil
 }
 
-// errStorageMoved makes the backup start again, since hooks may have run while a storage was copied.
+// errStorageMoved makes Run start the backup again, since hooks may have run while a storage was copied.
 var errStorageMoved = errors.New("storage moved to a different unit while it was copied")
 
 // addUnitStorage adds the contents of storages that all belong to the same unit, or to no unit. It returns
-// the ids of the storages that it added, and records the others in the backup's header. No hook of the unit
-// runs during the copy. It returns errStorageMoved if a storage has moved to a different unit, or an agent
-// has started.
+// the ids of the storages that it added, and records in the backup's header why it leaves out other storages.
+// No hook of the unit runs during the copy. It returns errStorageMoved if a storage has moved to a different
+// unit, or an agent of the unit has started in the meantime.
 func (b *backup) addUnitStorage(
 	s *state.State,
 	w *backupfile.Writer,
@@ -228,15 +236,15 @@ func (b *backup) addUnitStorage(
 	}
 	defer quiesced.Close()
 
-	for _, one := range storages {
-		folder, ok := folders[one.ID]
+	for _, storage := range storages {
+		folder, ok := folders[storage.ID]
 		if !ok {
 			continue
 		}
-		if err := b.packStorage(w, one, folder); err != nil {
+		if err := b.packStorage(w, storage, folder); err != nil {
 			return nil, err
 		}
-		packed = append(packed, one.ID)
+		packed = append(packed, storage.ID)
 	}
 
 	if err := b.checkNotMoved(s, storages); err != nil {
@@ -250,34 +258,34 @@ func (b *backup) addUnitStorage(
 	return packed, nil
 }
 
-// findStorageFolders returns the directories of the storages, by id. It records storages whose content cannot be
-// backed up in the backup's header.
+// findStorageFolders returns the directories of the storages, by id. It leaves out storages whose content
+// cannot be backed up, and records them in the backup's header with the reason.
 func (b *backup) findStorageFolders(storages []state.Storage) map[string]string {
 	folders := map[string]string{}
-	for _, one := range storages {
-		folder, why := b.storageFolder(one)
-		if why != "" {
-			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("the content of storage %s: %s", one.ID, why))
+	for _, storage := range storages {
+		folder, reason := b.storageFolder(storage)
+		if reason != "" {
+			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("the content of storage %s: %s", storage.ID, reason))
 			continue
 		}
-		folders[one.ID] = folder
+		folders[storage.ID] = folder
 	}
 
 	return folders
 }
 
-// checkNotMoved returns errStorageMoved if a storage now belongs to a different unit. A unit may have attached a
-// storage that belonged to no unit.
+// checkNotMoved reads the storages again. It returns errStorageMoved if one of them is gone, or belongs to a
+// different unit now. A unit may also have attached a storage that belonged to no unit.
 func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
 	now, err := state.Read(b.o.ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
 
-	for _, one := range storages {
-		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == one.ID })
-		if i < 0 || now[i].Unit != one.Unit {
-			return fmt.Errorf("%w: %s", errStorageMoved, one.ID)
+	for _, storage := range storages {
+		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == storage.ID })
+		if i < 0 || now[i].Unit != storage.Unit {
+			return fmt.Errorf("%w: %s", errStorageMoved, storage.ID)
 		}
 	}
 
@@ -287,10 +295,14 @@ func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
 // nobody is the [Quiesced] of storage that belongs to no unit.
 type nobody struct{}
 
-func (nobody) Holds() bool  { return true }
+// Holds returns true, since no unit's hook can use the storage.
+func (nobody) Holds() bool { return true }
+
+// Close does nothing.
 func (nobody) Close() error { return nil }
 
-// quiesce waits until no hook of the storage's unit is running, and keeps new hooks from beginning.
+// quiesce waits until no hook of the storage's unit is running. New hooks can begin only after the caller has
+// closed the result. It returns an error if the running hook takes longer than --timeout.
 func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	if s.Unit == "" {
 		return nobody{}, nil
@@ -340,7 +352,7 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 
 // storageFolder returns the directory of a storage on this host, or the reason why the backup leaves it
 // out.
-func (b *backup) storageFolder(s state.Storage) (folder, why string) {
+func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 	switch {
 	case s.Pool == charm.PoolTmpFS:
 		return "", "it is in memory"
@@ -358,8 +370,9 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	return folder, ""
 }
 
-// addUnits adds the directories of this host's units to the backup, and records in the header how many it
-// leaves out.
+// addUnits adds the directories of this host's units, if --with-units is given. The header records how many
+// directories the backup contains, and how many it leaves out. addUnits prints a warning if files changed
+// during the copy.
 func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' directories (--with-units includes those of this host)")
@@ -377,13 +390,14 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {
+			// The unit is not on this host, or has no directory yet.
 			continue
 		}
 		packed++
 
 		err = w.Add(backupfile.FolderName(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
-			some, err := home.PackFolder(to, folder)
-			changed = append(changed, some...)
+			changedHere, err := home.PackFolder(to, folder)
+			changed = append(changed, changedHere...)
 			return err
 		})
 		if err != nil {
@@ -392,9 +406,9 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	}
 
 	b.header.Has = append(b.header.Has, "the directories of "+formatCount(packed, "unit"))
-	if rest := len(units) - packed; rest > 0 {
+	if left := len(units) - packed; left > 0 {
 		b.header.Lacks = append(b.header.Lacks,
-			"the directories of "+formatCount(rest, "unit")+" that are not on this host")
+			"the directories of "+formatCount(left, "unit")+" that are not on this host")
 	}
 
 	if len(changed) > 0 {
@@ -405,6 +419,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	return nil
 }
 
+// noteOutcome prints what the backup contains, and what it leaves out.
 func (b *backup) noteOutcome() {
 	h := b.header
 	b.o.note("model %q is backed up to %s, as of revision %d: %s, %s",

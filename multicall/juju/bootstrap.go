@@ -55,7 +55,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 		return err
 	}
 
-	asked, err := parseConstraints(c.Constraints...)
+	given, err := parseConstraints(c.Constraints...)
 	if err != nil {
 		return err
 	}
@@ -69,6 +69,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err)
@@ -82,17 +83,24 @@ func (c bootstrapCmd) Run(o *operator) error {
 				" removes it; -e NAME makes a different one")
 	}
 
-	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: asked}
-	if b.defaults, err = o.home.Defaults(); err != nil {
-		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err), lock.Remove())
+	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: given}
+	return b.create()
+}
+
+// create inspects the provider, and creates the environment. After an error, it removes everything that it has
+// created, and the environment's directory.
+func (b *bootstrap) create() error {
+	var err error
+	if b.defaults, err = b.o.home.Defaults(); err != nil {
+		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err), b.lock.Remove())
 	}
 	if err := b.inspectProvider(); err != nil {
-		return errors.Join(err, lock.Remove())
-	}
-	if err := b.run(); err != nil {
-		return fmt.Errorf("cannot bootstrap model %q: %w", e.Name, errors.Join(err, b.undo()))
+		return errors.Join(err, b.lock.Remove())
 	}
 
+	if err := b.run(); err != nil {
+		return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, errors.Join(err, b.undo()))
+	}
 	return nil
 }
 
@@ -147,7 +155,7 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	return e, err
 }
 
-// stateURL returns the URL of the new environment's state, by default that of a file in the environment's
+// stateURL returns the URL of the new environment's state, by default the URL of a file in the environment's
 // directory. It makes the path of a SQLite URL absolute, since processes in other directories open it.
 func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {
@@ -179,19 +187,21 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
+// bootstrap is the creation of an environment, by bootstrap or by restore.
 type bootstrap struct {
 	o            *operator
 	cmd          bootstrapCmd
 	lock         *home.FolderLock
 	env          home.Environment
 	provider     Provider
-	constraints  constraints.Value // of machines
-	defaults     map[string]string // of this host's environments
-	createdStore bool              // the store did not exist before, so undo removes it
+	constraints  constraints.Value // the environment's constraints for machines
+	defaults     map[string]string // this host's initial settings of new environments
+	createdStore bool              // whether this command creates the store, so that undo must remove it
 	restore      *restore          // the backup to restore, or nil for an empty environment
 }
 
-// run creates the environment's parts: its tools, store, record and background process.
+// run creates the environment's parts: its tools, store, record and background process. Then it makes the
+// environment the one that commands without -e use, unless --no-switch is given.
 func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err
@@ -256,8 +266,8 @@ func (b *bootstrap) chooseState() (err error) {
 	return err
 }
 
-// clearFolder removes the remains of an interrupted bootstrap. With restore --replace it removes nothing, so
-// that units' directories stay.
+// clearFolder removes the files that an interrupted bootstrap has left in the environment's directory. With
+// restore --replace it removes nothing, so that the units' directories stay.
 func (b *bootstrap) clearFolder() error {
 	if b.restore == nil {
 		b.o.note("bootstrapping model %q in %s", b.env.Name, b.env.Dir)
@@ -312,8 +322,8 @@ func (b *bootstrap) createState() error {
 	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
 }
 
-// restoreState restores the backup into the store. It keeps a state that an earlier call has completely
-// restored, unless --replace is given.
+// restoreState restores the backup into the store. If an earlier call has completely restored the state,
+// restoreState keeps that state and restores only the files, unless --replace is given.
 func (b *bootstrap) restoreState() error {
 	uuid, err := b.restore.findWhole(b.env)
 	if err != nil {
@@ -328,7 +338,8 @@ func (b *bootstrap) restoreState() error {
 	if err := b.restore.unpackUnits(b.env); err != nil {
 		return err
 	}
-	// The earlier call may have unpacked content already. Only the restoration of the state needs the list of it.
+	// The earlier call may have unpacked the content already. The ids that unpackStorage returns are only
+	// needed to restore the state, which the earlier call has done.
 	const mayBeThere = true
 	if _, err := b.restore.unpackStorage(b.env, mayBeThere); err != nil {
 		return err
@@ -368,9 +379,8 @@ func (b *bootstrap) undo() error {
 	return b.lock.Remove()
 }
 
-// inspectProvider checks the provider's settings, and records the properties of the provider, before anything is
-// created. It returns an error if the provider's machines could not reach the store, or cannot have the default
-// series.
+// inspectProvider checks the provider's settings and sets b.provider, before the environment is created. It
+// returns an error if the provider's machines cannot have the default series, or could not reach the store.
 func (b *bootstrap) inspectProvider() error {
 	// The settings of a backup are not checked, since a newer version of bijou may have set them.
 	if b.restore == nil {
@@ -385,7 +395,8 @@ func (b *bootstrap) inspectProvider() error {
 		return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err)
 	}
 
-	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
+	const force = false
+	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, force); err != nil {
 		return console.Hint(
 			console.Usage(fmt.Errorf(
 				"cannot bootstrap model %q with the default series %q: machines of the provider %q on this host have %q",

@@ -24,15 +24,16 @@ func (c deployCmd) isFromStore(name string) bool {
 	return charm.CheckName(own) == nil && (isStore || c.Repository == "")
 }
 
-// findStoreCharms finds the store's charms that a bundle names, in one request. It downloads no charms.
+// findStoreCharms finds the store's charms that a bundle names, in one request. It downloads no charms. It
+// returns the charms by the names of their applications. found is never nil, even with an error.
 func (c deployCmd) findStoreCharms(
 	o *operator,
 	s *state.State,
 	b *bundle.Bundle,
 	env bundle.Environment,
 	scratch string,
-) (map[string]bundle.Found, error) {
-	found := map[string]bundle.Found{}
+) (found map[string]bundle.Found, err error) {
+	found = map[string]bundle.Found{}
 	finders := map[string]*storeFinder{}
 	var names []string
 	var wishes []charmsource.Wish
@@ -45,6 +46,7 @@ func (c deployCmd) findStoreCharms(
 		if err != nil {
 			return found, fmt.Errorf("application %q: %w", name, err)
 		}
+
 		finders[name] = f
 		names = append(names, name)
 		wishes = append(wishes, f.wish)
@@ -53,51 +55,61 @@ func (c deployCmd) findStoreCharms(
 		return found, nil
 	}
 
+	// All finders ask the same store.
 	answers, err := finders[names[0]].Resolve(o.ctx, wishes...)
 	if err != nil {
 		return found, err
 	}
+
+	// Errors of several applications are returned together.
 	var errs []error
 	for i, name := range names {
-		one, err := c.describeStoreCharm(finders[name], answers[i], b.Applications[name], env.Services[name], scratch)
+		described, err := c.describeStoreCharm(finders[name], answers[i], b.Applications[name], env.Services[name], scratch)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 		}
-		found[name] = one
+		found[name] = described
 	}
 	return found, errors.Join(errs...)
 }
 
-// newFinder returns the finder for an application's charm in the store. If the bundle gives no channel, the
-// finder uses the channel that the service follows.
+// newFinder returns the finder for an application's charm in the store. deployed is the existing service, or
+// the zero value. If the bundle gives no channel, and the service has the same charm, the finder uses the
+// channel that the service follows.
 func (c deployCmd) newFinder(
 	o *operator,
 	s *state.State,
 	b *bundle.Bundle,
 	a *bundle.Application,
-	have bundle.Service,
+	deployed bundle.Service,
 ) (*storeFinder, error) {
 	st, err := o.openCharmStore(s)
 	if err != nil {
 		return nil, err
 	}
+
 	name := strings.TrimPrefix(a.Charm, "ch:")
 	channel, err := charmsource.ParseChannel(a.Channel)
 	if err != nil {
 		return nil, err
 	}
-	if a.Channel == "" && have.Origin.Store != "" && have.Origin.Name == name {
-		channel = cmp.Or(have.Origin.Channel, channel)
+	hasSameCharm := deployed.Origin.Store != "" && deployed.Origin.Name == name
+	if a.Channel == "" && hasSameCharm {
+		channel = cmp.Or(deployed.Origin.Channel, channel)
 	}
 
 	f := &storeFinder{charmStore: st, name: name, channel: channel, given: maps.Clone(a.Resources), picked: a.Revisions}
 	if f.given == nil {
 		f.given = map[string]string{}
 	}
-	service := state.Service{ForceSeries: liftedBy(c.Force, c.ForceSeries).Series || have.ForceSeries}
-	f.wish = f.wishFor(service, cmp.Or(a.Base, a.Series, b.Base, b.Series, have.Origin.Base))
+
+	service := state.Service{ForceSeries: liftedBy(c.Force, c.ForceSeries).Series || deployed.ForceSeries}
+	// The application's own base comes first, then the bundle's, and then the base of the existing service.
+	base := cmp.Or(a.Base, a.Series, b.Base, b.Series, deployed.Origin.Base)
+	f.wish = f.wishFor(service, base)
 	f.wish.Name = name
 	f.wish.Channel = channel
+
 	if a.Revision != nil && *a.Revision < 1 {
 		return nil, fmt.Errorf("invalid revision %d: want a number from 1", *a.Revision)
 	}
@@ -108,13 +120,14 @@ func (c deployCmd) newFinder(
 	return f, nil
 }
 
-// describeStoreCharm returns the charm and resources of an application from the store's answer. It does not
-// download them.
+// describeStoreCharm returns the charm and resources of an application from the store's answer, and sets
+// f.release. It does not download the charm or the resources. deployed is the existing service, or the zero
+// value.
 func (c deployCmd) describeStoreCharm(
 	f *storeFinder,
 	answer charmsource.Answer,
 	a *bundle.Application,
-	have bundle.Service,
+	deployed bundle.Service,
 	scratch string,
 ) (found bundle.Found, err error) {
 	if f.release, err = f.accept(f.wish, answer); err != nil {
@@ -123,13 +136,16 @@ func (c deployCmd) describeStoreCharm(
 	if f.release.Type != charmsource.TypeCharm {
 		return found, fmt.Errorf("%q is a bundle: a bundle can contain only charms", f.name)
 	}
+
 	f.noteBase(f.release, f.wish)
 	if err := f.describe(scratch); err != nil {
 		return found, err
 	}
 
 	found = bundle.Found{Found: f.release.found, Origin: f.release.origin(f.channel, ""), Source: f}
-	found.IsSame = have.Name != "" && have.Charm.Store.IsRevision(f.release.ID, f.release.Revision)
+	found.IsSame = deployed.Name != "" && deployed.Charm.Store.IsRevision(f.release.ID, f.release.Revision)
+
+	// The bundle gives each resource as a file on this host, or as a revision in the store.
 	if found.Resources, err = sumResources(a); err != nil {
 		return found, err
 	}
@@ -141,12 +157,13 @@ func (c deployCmd) describeStoreCharm(
 	return found, nil
 }
 
-// changeFromStore executes a step as change does, for an application whose resources may be revisions in the
-// store. In a rehearsal it downloads nothing.
+// changeFromStore executes a step as [bundleExecutor.change] does, for an application whose resources may be
+// revisions in the store. files are the files of the step's resources, by name. For a revision in the store,
+// changeFromStore downloads the file. In a rehearsal it leaves these resources out, and downloads nothing.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
-	isPicked := func(name, _ string) bool { return f.picked[name] > 0 }
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
-		maps.DeleteFunc(files, isPicked)
+		isInStore := func(name, _ string) bool { return f.picked[name] > 0 }
+		maps.DeleteFunc(files, isInStore)
 		return e.change(step, files, nil)
 	}
 
@@ -155,12 +172,13 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	got, err := f.getResources(scratch)
+
+	resourceFiles, err := f.getResources(scratch)
 	if err != nil {
 		return err
 	}
 	for name := range files {
-		files[name] = got[name]
+		files[name] = resourceFiles[name]
 	}
 	return e.change(step, files, f.release)
 }
@@ -179,6 +197,7 @@ func (e bundleExecutor) deployFromStore(f *storeFinder, d deployment) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
+
 	if err := f.download(scratch); err != nil {
 		return err
 	}
@@ -188,7 +207,7 @@ func (e bundleExecutor) deployFromStore(f *storeFinder, d deployment) error {
 	return d.run()
 }
 
-// downloadBundle downloads a bundle from the store, and returns the path of its file.
+// downloadBundle downloads a bundle from the store, and returns the path of its bundle.yaml below scratch.
 func (st *charmStore) downloadBundle(r *charmRelease, scratch string) (path string, err error) {
 	if r.File.Size > charm.MaxPacked {
 		return "", fmt.Errorf("the file is larger than the limit of %d MiB", charm.MaxPacked>>20)

@@ -19,7 +19,8 @@ func (o *operator) cancelQueued(s *state.State, queued []actions.Action) error {
 	return cancelActions(ctx, s, queued)
 }
 
-// cancelActions cancels actions. It ignores actions that have begun or are gone.
+// cancelActions cancels waiting actions, and makes the agents end running ones. It ignores actions that have
+// ended or are gone.
 func cancelActions(ctx context.Context, s *state.State, queued []actions.Action) error {
 	var errs []error
 	for _, a := range queued {

@@ -6,9 +6,14 @@ import (
 	"bijou/state"
 )
 
-// changeStorage applies the function change to all storages, each once, or to none. It prints a line for each storage.
-// The format of the line is in the argument says. The agents then carry out the change.
-func (o *operator) changeStorage(ids []string, says string, change func(tx *state.Tx, id string) error) error {
+// changeStorage calls change once for each storage, in one transaction, and prints a line for each storage.
+// lineFormat is the format of the line, in which %s stands for the storage's id. The agents of the storages'
+// units then carry out the change.
+func (o *operator) changeStorage(
+	ids []string,
+	lineFormat string,
+	change func(tx *state.Tx, id string) error,
+) error {
 	ids = distinct(ids)
 	var units []string
 	err := o.update(func(tx *state.Tx) error {
@@ -32,7 +37,7 @@ func (o *operator) changeStorage(ids []string, says string, change func(tx *stat
 	}
 
 	for _, id := range ids {
-		fmt.Fprintf(o.streams.Out, says+"\n", id)
+		fmt.Fprintf(o.streams.Out, lineFormat+"\n", id)
 	}
 	o.noteAffected(untilIdle, units...)
 	return nil

@@ -15,7 +15,7 @@ import (
 	"bijou/state"
 )
 
-// maxScanned is the size in bytes above which a charm's file is not searched. Files of code are smaller.
+// maxScanned is the size in bytes above which a charm's file is not searched. Source files are smaller.
 const maxScanned = 1 << 20
 
 // jujuCall is a program that Juju installs on its machines, and that charms call by its path.
@@ -25,6 +25,7 @@ type jujuCall struct {
 	paths   string // a glob that matches the program's path
 }
 
+// jujuCalls returns the programs of Juju for which noteCalls searches charms.
 func jujuCalls() []jujuCall {
 	return []jujuCall{
 		{pattern: jujudPattern, shown: "/var/lib/juju/tools/machine-*/jujud", paths: "/var/lib/juju/tools/machine-*/jujud"},
@@ -60,11 +61,12 @@ var (
 
 // machineNeed is an operation of a charm that some machines do not support.
 type machineNeed struct {
-	does             string
-	inCode, inYAML   func() *regexp.Regexp
-	describeObstacle func(provider string, hostHasSnapd bool) string // returns "" if machines support it
+	does             string                                          // the operation, as a clause for warnings
+	inCode, inYAML   func() *regexp.Regexp                           // how the operation looks in code, and in YAML files
+	describeObstacle func(provider string, hostHasSnapd bool) string // returns "" if machines support the operation
 }
 
+// machineNeeds returns the operations for which noteCalls searches charms.
 func machineNeeds() []machineNeed {
 	return []machineNeed{
 		{does: "installs snaps", inCode: snapPattern, inYAML: snapFilePattern, describeObstacle: describeMissingSnapd},
@@ -85,6 +87,7 @@ func describeMissingSnapd(provider string, hostHasSnapd bool) string {
 	return ""
 }
 
+// describeForeignKernel returns why the provider's machines cannot load kernel modules, or "" if they can.
 func describeForeignKernel(provider string, _ bool) string {
 	if provider == state.ProviderNspawn {
 		return "which containers of the provider nspawn cannot do"
@@ -92,9 +95,9 @@ func describeForeignKernel(provider string, _ bool) string {
 	return ""
 }
 
-// noteCalls warns of programs that the charm calls, and of other operations of the charm, if its machines do
-// not support them. Machines of providers other than local have Juju's programs. noteCalls ignores a charm
-// that only includes a library for snaps or kernel modules.
+// noteCalls warns if the charm calls programs of Juju that its machines do not have, or performs operations
+// that its machines do not support. Machines of all providers except local have Juju's programs. It prints no
+// warning for a charm that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
 	provider := ""
 	if e, err := o.home.Choose(o.name); err == nil {
@@ -103,7 +106,7 @@ func (o *operator) noteCalls(charmDir string) {
 
 	for _, call := range jujuCalls() {
 		links, _ := filepath.Glob(call.paths)
-		// The warning names only the file.
+		// The warning names one file, and does not show the text that was found in it.
 		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
 		if provider == state.ProviderLocal && len(links) == 0 && len(names) > 0 {
 			o.note("warning: the charm's %s calls %s, which does not exist on this host; to install it: sudo bijou install --jujud",
@@ -111,13 +114,14 @@ func (o *operator) noteCalls(charmDir string) {
 		}
 	}
 
-	_, missing := exec.LookPath("snap")
-	hostHasSnapd := missing == nil
+	_, snapErr := exec.LookPath("snap")
+	hostHasSnapd := snapErr == nil
 	for _, need := range machineNeeds() {
 		obstacle := need.describeObstacle(provider, hostHasSnapd)
 		if obstacle == "" {
 			continue
 		}
+
 		_, signs := findInCode(charmDir, need.inCode, need.inYAML, 3, "charmhelpers", "operator_libs_linux",
 			"docs", "tests", "venv")
 		if len(signs) > 0 {
@@ -126,14 +130,15 @@ func (o *operator) noteCalls(charmDir string) {
 	}
 }
 
-// findInCode returns the names of up to maxFiles files in which it finds the pattern (inYAML for YAML
-// files), each with the text that it found. It skips documentation, large files, hidden directories, and the
-// directories named in without.
+// findInCode searches a charm's files for the pattern, or for inYAML in YAML files. It returns the names of
+// up to maxFiles files in which it finds the pattern. signs describes, for each name, the text that was
+// found. findInCode skips documentation, large files, hidden directories, and directories whose name is in
+// skippedDirs.
 func findInCode(
 	charmDir string,
 	pattern, inYAML func() *regexp.Regexp,
 	maxFiles int,
-	without ...string,
+	skippedDirs ...string,
 ) (names, signs []string) {
 	// The function below returns no error, so WalkDir returns none.
 	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
@@ -144,25 +149,22 @@ func findInCode(
 			// The charm may have directories and files that cannot be read.
 			return nil
 		}
-		if d.IsDir() && path != charmDir && (d.Name()[0] == '.' || slices.Contains(without, d.Name())) {
+		isSkipped := d.Name()[0] == '.' || slices.Contains(skippedDirs, d.Name())
+		if d.IsDir() && path != charmDir && isSkipped {
 			return filepath.SkipDir
 		}
 
-		ext := filepath.Ext(path)
-		isText := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, ext)
-		if isText || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
+		if !isSearchable(d) {
 			return nil
 		}
 
-		data, _ := os.ReadFile(path) // nothing is found in a file that cannot be read
 		wanted := pattern
-		if ext == ".yaml" || ext == ".yml" {
+		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 			wanted = inYAML
 		}
 
+		// Nothing is found in a file that cannot be read.
+		data, _ := os.ReadFile(path)
 		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
 			names = append(names, name)
@@ -173,4 +175,16 @@ func findInCode(
 	})
 
 	return names, signs
+}
+
+// isSearchable reports whether findInCode searches the file: a regular file that is neither documentation nor
+// larger than maxScanned.
+func isSearchable(file fs.DirEntry) bool {
+	isProse := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, filepath.Ext(file.Name()))
+	if isProse || !file.Type().IsRegular() {
+		return false
+	}
+
+	info, err := file.Info()
+	return err == nil && info.Size() <= maxScanned
 }

@@ -42,8 +42,9 @@ func (o *operator) notePackages(r *charmRelease) {
 		"--target", filepath.Join(charmDir, "venv"), "-r", filepath.Join(charmDir, "requirements.txt")}))
 }
 
-// missingPackages returns the packages that the requirements.txt of a source tree names, and that neither lib nor venv
-// has. It returns none for a charm that has its own dispatch file, which can find packages elsewhere.
+// missingPackages returns the packages that the requirements.txt of a source tree names, except those in the
+// directories lib and venv. It returns none for a charm that has its own dispatch file, which can find packages
+// elsewhere.
 func missingPackages(charm fs.FS) (lacking []string) {
 	_, dispatchErr := fs.Stat(charm, "dispatch")
 	_, programErr := fs.Stat(charm, "src/charm.py")
@@ -64,7 +65,7 @@ func missingPackages(charm fs.FS) (lacking []string) {
 		}
 	}
 
-	// A charm need not have the file.
+	// A charm without requirements.txt needs no packages.
 	text, _ := fs.ReadFile(charm, "requirements.txt")
 	for _, m := range packageName().FindAllStringSubmatch(string(text), -1) {
 		if !has[normalPackage(m[1])] {
@@ -76,7 +77,8 @@ func missingPackages(charm fs.FS) (lacking []string) {
 	return slices.Compact(lacking)
 }
 
-// normalPackage returns the package's normalized name according to PEP 503.
+// normalPackage returns the package's name in lower case, with underscores instead of hyphens and dots. PEP 503
+// treats these spellings as the same name.
 func normalPackage(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }

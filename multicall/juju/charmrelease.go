@@ -23,17 +23,17 @@ type charmRelease struct {
 	found      charm.Found        // the charm as source describes it; after a download, its files
 	repository string             // the repository of a charm on this host; empty if its path was given
 	asked      string             // the channel that the store was asked for
-	kept       bool               // the environment has it already
+	kept       bool               // whether the environment already has the charm
 	archive    string             // the path of the downloaded archive; set by download
 	sha384     string             // the checksum of the downloaded archive; set by download
 	resources  map[string]int     // revisions of the downloaded resources, by name
 }
 
-// isLocal reports whether the charm is on this host. The archive of a charm on this host is packed for each
-// revision.
+// isLocal reports whether the charm comes from this host, not from the store.
 func (r *charmRelease) isLocal() bool { return r.File.Charm != nil }
 
-// origin returns the origin to record for a service whose charm follows the channel, on machines of the series.
+// origin returns the origin to record for a service that runs this release on machines of the series. channel
+// is the channel that the service follows. Both are ignored for a charm on this host.
 func (r *charmRelease) origin(channel, series string) state.Origin {
 	if r.isLocal() {
 		return state.Origin{Repository: r.repository, Path: r.File.URL, Series: r.found.Series, Name: r.Name}
@@ -54,6 +54,7 @@ func (r *charmRelease) origin(channel, series string) state.Origin {
 	}
 }
 
+// formatBase returns the base as text, or "" for a base without a name.
 func formatBase(b charmsource.Base) string {
 	if b.Name == "" {
 		return ""
@@ -61,22 +62,23 @@ func formatBase(b charmsource.Base) string {
 	return b.String()
 }
 
-// baseFor returns the base of the release for machines of the series. If the release does not have that base,
-// baseFor chooses another.
+// baseFor returns the base of machines of the series, if the release supports that base or names no bases.
+// Otherwise it returns one of the bases that the release supports.
 func (r *charmRelease) baseFor(series string) charmsource.Base {
 	own := baseOfSeries(series)
 	isOwn := func(b charmsource.Base) bool { return b.String() == own.String() }
 	if len(r.Bases) == 0 || slices.ContainsFunc(r.Bases, isOwn) {
 		return own
 	}
-	// There is a base: the architecture is that of the first one.
+
+	// ChooseBase finds a base, since at least the first one has this architecture.
 	chosen, _ := charmsource.ChooseBase(r.Bases, r.Bases[0].Arch)
 	return chosen
 }
 
-// put stores the charm under the URL, and returns its record. It packs a charm of this host. For a charm of the
-// store, the caller must call download first. Only in a rehearsal it need not: put then assumes that the
-// environment has the archive.
+// put stores the charm's archive, and returns the record of the charm under the URL. It packs a charm of this
+// host. For a charm of the store, the caller must call download first, except in a rehearsal. In a rehearsal,
+// put assumes that the environment has the archive of a charm of the store.
 func (r *charmRelease) put(o *operator, s state.Writer, url charm.URL) (state.Charm, error) {
 	if r.isLocal() {
 		return r.putPacked(o, s, url)
@@ -93,7 +95,7 @@ func (r *charmRelease) put(o *operator, s state.Writer, url charm.URL) (state.Ch
 	return r.record(url, r.found.Charm, sum, size), nil
 }
 
-// putPacked packs a charm of this host with the URL's revision, and does what put does.
+// putPacked is [charmRelease.put] for a charm of this host. It packs the charm with the URL's revision.
 func (r *charmRelease) putPacked(o *operator, s state.Writer, url charm.URL) (state.Charm, error) {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
@@ -101,7 +103,7 @@ func (r *charmRelease) putPacked(o *operator, s state.Writer, url charm.URL) (st
 	}
 	defer os.RemoveAll(scratch)
 
-	// Only records of the store's charms have the other checksum.
+	// The record of a charm of this host does not have the SHA-384 that fetch returns.
 	archive := filepath.Join(scratch, "packed.charm")
 	c, _, err := r.fetch(o, archive, notUnpacked, url.Revision)
 	if err != nil {
@@ -114,7 +116,7 @@ func (r *charmRelease) putPacked(o *operator, s state.Writer, url charm.URL) (st
 	return r.record(url, c, sum, size), nil
 }
 
-// record returns the record of the charm. sum and size are those of the charm's archive, which is a blob.
+// record returns the record of the charm. sum and size are the checksum and the size of the charm's archive.
 func (r *charmRelease) record(url charm.URL, c *charm.Charm, sum string, size int64) state.Charm {
 	record := state.NewCharm(url, c, sum, size)
 	if r.isLocal() {
@@ -138,6 +140,7 @@ func (r *charmRelease) record(url charm.URL, c *charm.Charm, sum string, size in
 	return record
 }
 
+// putFile stores a file as a blob, and returns the file's checksum and size.
 func putFile(ctx context.Context, s state.Writer, path string) (sum string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -169,6 +172,7 @@ func (r *charmRelease) readDescription() error {
 			r.Revision, r.Name, charm.MaxPacked>>20)
 	}
 
+	// The store can describe a missing file as empty text or {}.
 	parts := map[string]string{"metadata.yaml": r.Metadata}
 	for name, text := range map[string]string{"config.yaml": r.Config, "actions.yaml": r.Actions} {
 		if strings.TrimSpace(text) != "" && strings.TrimSpace(text) != "{}" {
@@ -191,18 +195,17 @@ func (r *charmRelease) readDescription() error {
 	return nil
 }
 
-// manifest returns the bases in the format of a packed charm, with the release's own base first.
+// manifest returns the text of a manifest.yaml, as in a packed charm, with all bases of the release. r.Base
+// comes first.
 func (r *charmRelease) manifest() string {
-	bases := slices.Clone(r.Bases)
-	slices.SortStableFunc(bases, func(a, b charmsource.Base) int {
-		isFirst := func(b charmsource.Base) int {
-			if b.String() == r.Base.String() {
-				return 0
-			}
-			return 1
+	rank := func(b charmsource.Base) int {
+		if b.String() == r.Base.String() {
+			return 0
 		}
-		return isFirst(a) - isFirst(b)
-	})
+		return 1
+	}
+	bases := slices.Clone(r.Bases)
+	slices.SortStableFunc(bases, func(a, b charmsource.Base) int { return rank(a) - rank(b) })
 
 	var text strings.Builder
 	text.WriteString("bases:\n")
@@ -212,7 +215,8 @@ func (r *charmRelease) manifest() string {
 	return text.String()
 }
 
-// checkResources returns an error for images, which are for Kubernetes.
+// checkResources returns an error if a resource of the charm is a container image, since such a charm is for
+// Kubernetes.
 func (r *charmRelease) checkResources(meta *charm.Meta) error {
 	for name, resource := range meta.Resources {
 		if resource.Type == "oci-image" {
@@ -222,12 +226,12 @@ func (r *charmRelease) checkResources(meta *charm.Meta) error {
 	return nil
 }
 
-// notUnpacked is the directory for fetch if the archive must not be unpacked.
+// notUnpacked, given to fetch as dir, means that fetch does not unpack the archive.
 const notUnpacked = ""
 
-// fetch puts the charm's archive at path, and checks it as a unit will. The archive of a charm on this host
-// gets the given revision. fetch unpacks the archive into dir, unless dir is notUnpacked. It also returns the
-// archive's checksum.
+// fetch writes the charm's archive to path, and checks it as a unit's agent will. The archive of a charm on
+// this host gets the given revision. fetch unpacks the archive into dir, unless dir is notUnpacked. sha384 is
+// the archive's checksum.
 func (r *charmRelease) fetch(
 	o *operator,
 	path, dir string,

@@ -38,8 +38,8 @@ func (c charmResourcesCmd) Run(o *operator) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
-		w := charmsource.Wish{Name: strings.TrimPrefix(c.Name, "ch:"), Channel: channel, Arch: constraints.HostArch()}
-		r, err := st.resolve(w)
+		wish := charmsource.Wish{Name: strings.TrimPrefix(c.Name, "ch:"), Channel: channel, Arch: constraints.HostArch()}
+		r, err := st.resolve(wish)
 		if err != nil {
 			return fmt.Errorf("cannot list the resources of %q: %w", c.Name, err)
 		}

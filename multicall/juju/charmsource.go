@@ -30,8 +30,8 @@ func (c charmSource) isPath() bool {
 }
 
 // storeName returns the name of a charm or bundle in the store, if the operator named one as ch:NAME, or as
-// NAME without a repository. It returns an error if NAME is also a file or directory in the working
-// directory, since the operator may mean either.
+// NAME without a repository. It returns an error if a NAME without ch: is also a file or directory here,
+// since the operator may mean either. verb is the juju command, for messages.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
 	name, isStore = strings.CutPrefix(c.name, "ch:")
 	if isStore {
@@ -70,8 +70,9 @@ func isZip(path string) bool {
 // find finds a charm on this host: a directory, an archive (which it unpacks below scratch), or a name in a
 // repository. If a repository is given, a directory or archive must be written as a path.
 func (c charmSource) find(ctx context.Context, scratch string) (*charmRelease, error) {
-	_, missing := os.Stat(c.name)
-	if c.isPath() || c.repository == "" && missing == nil {
+	_, statErr := os.Stat(c.name)
+	isFileHere := c.repository == "" && statErr == nil
+	if c.isPath() || isFileHere {
 		r, err := resolveLocal(ctx, &charmsource.Local{Tools: c.tools, Scratch: scratch}, charmsource.Wish{Name: c.name})
 		if hint := hintUnpacked(c.name, err); hint != "" {
 			return nil, console.Hint(err, hint)
@@ -103,7 +104,7 @@ func (c charmSource) find(ctx context.Context, scratch string) (*charmRelease, e
 	return r, nil
 }
 
-// findInRepository finds the charm in the repository.
+// findInRepository finds the wished charm in c.repository.
 func (c charmSource) findInRepository(ctx context.Context, w charmsource.Wish) (*charmRelease, error) {
 	dir, err := filepath.Abs(c.repository)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c charmSource) findInRepository(ctx context.Context, w charmsource.Wish) (
 	return resolveLocal(ctx, &charmsource.Local{Repository: dir, Tools: c.tools}, w)
 }
 
-// resolveLocal returns the release for a wish, from this host.
+// resolveLocal returns the release that source, which is on this host, has for a wish.
 func resolveLocal(ctx context.Context, source *charmsource.Local, w charmsource.Wish) (*charmRelease, error) {
 	release, err := charmsource.ResolveOne(ctx, source, w)
 	if err != nil {
@@ -144,5 +145,6 @@ func hintUnpacked(archive string, err error) string {
 	return "juju deploy " + quoteShellWords([]string{filepath.ToSlash(dir)}) + " deploys the directory; it does not have to be packed"
 }
 
-// readFile reads a file that has at most maxSize bytes. The operator may name a device, or a pipe that never ends.
+// readFile reads a file. It returns an error if the file has more than maxSize bytes, since the operator may
+// name a device or a pipe that never ends.
 func readFile(path string, maxSize int64) ([]byte, error) { return osutil.ReadUpTo(path, maxSize) }

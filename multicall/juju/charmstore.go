@@ -62,8 +62,8 @@ func (o *operator) askCharmStore(f func(st *charmStore) error) error {
 	})
 }
 
-// newCharmhub returns the client for the store of charms. The process's environment variables override the
-// environment's settings.
+// newCharmhub returns the client for the store of charms. BIJOU_CHARMHUB_URL and CHARMHUB_URL override the
+// environment's URL of the store.
 func (o *operator) newCharmhub(env state.Environment) (charmsource.Store, error) {
 	store, err := charmsource.NewCharmhub(charmsource.Options{
 		URL:     cmp.Or(os.Getenv("BIJOU_CHARMHUB_URL"), os.Getenv("CHARMHUB_URL"), env.Config[state.CharmhubURL]),
@@ -120,9 +120,10 @@ func parseBase(text string) charmsource.Base {
 	return charmsource.Base{Name: name, Version: version}
 }
 
-// wishFor returns a wish for a charm that runs on machines of the given series. If series is empty, the charm must
-// run on machines that the environment can have. If the service accepts all series, the wish also accepts
-// other bases.
+// wishFor returns a wish for a charm that runs on machines of the series, which can also be a base. If series
+// is empty, the wish is for the series that machines of the environment can have, and prefers the first of
+// them. It then also accepts other bases if machines can have any series, or if the service or the
+// environment allows other series.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -131,14 +132,16 @@ func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 		return w
 	}
 
-	has := st.env.MachineSeries()
-	if len(has) == 0 {
+	possible := st.env.MachineSeries()
+	if len(possible) == 0 {
+		// Machines can have any series.
 		w.Base = baseOfSeries(st.env.DefaultSeries)
 		w.OrOther = true
 		return w
 	}
-	w.Base = baseOfSeries(has[0])
-	for _, other := range has[1:] {
+
+	w.Base = baseOfSeries(possible[0])
+	for _, other := range possible[1:] {
 		if base := baseOfSeries(other); base.Name != "" {
 			w.Also = append(w.Also, base)
 		}
@@ -157,21 +160,21 @@ func (st *charmStore) resolve(w charmsource.Wish) (*charmRelease, error) {
 	return st.accept(w, answers[0])
 }
 
-// accept returns the release in the answer. It returns an error if the wished machines cannot run that
-// release.
+// accept returns the release in the store's answer to the wish. It returns a *state.SeriesError if the store
+// only has releases for other machines, and an error if the release is not for the wished architecture.
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*charmRelease, error) {
 	err := answer.Err
-	none, ok := errors.AsType[*charmsource.NoReleaseError](err)
-	if ok && w.Revision == 0 && w.Base.Name != "" && none.HasOtherBase() {
-		return nil, state.RefuseSeries(err)
-	}
-	if ok {
+	if noRelease, ok := errors.AsType[*charmsource.NoReleaseError](err); ok {
+		if w.Revision == 0 && w.Base.Name != "" && noRelease.HasOtherBase() {
+			return nil, state.RefuseSeries(err)
+		}
 		return nil, console.Hint(err, "to see its channels: juju info "+quoteShellWords([]string{w.Name}))
 	}
+	if errors.Is(err, charmsource.ErrNotFound) {
+		return nil, console.Hint(err,
+			"juju find WORD searches the store; to deploy a directory, give its path, like ./"+w.Name)
+	}
 	if err != nil {
-		if errors.Is(err, charmsource.ErrNotFound) {
-			err = console.Hint(err, "juju find WORD searches the store; to deploy a directory, give its path, like ./"+w.Name)
-		}
 		return nil, err
 	}
 
@@ -182,28 +185,31 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*ch
 	return r, nil
 }
 
-// noteBase prints the base of the release, if the wish was for a different base.
+// noteBase prints a note if machines of the environment do not have the base of the release.
 func (st *charmStore) noteBase(r *charmRelease, w charmsource.Wish) {
-	if r.Base.Name == "" || w.Base.Name == "" || r.Base.String() == w.Base.String() || !w.OrOther {
+	hasBases := r.Base.Name != "" && w.Base.Name != ""
+	if !hasBases || !w.OrOther {
 		return
 	}
-	isTaken := func(b charmsource.Base) bool { return b.String() == r.Base.String() }
-	if len(st.env.MachineSeries()) > 0 && !slices.ContainsFunc(w.Also, isTaken) {
+
+	isReleased := func(b charmsource.Base) bool { return b.String() == r.Base.String() }
+	isWished := isReleased(w.Base) || slices.ContainsFunc(w.Also, isReleased)
+	if len(st.env.MachineSeries()) > 0 && !isWished {
 		st.o.note("using the release for %s, because there is no release for %s, the base of this model's machines", r.Base, w.Base)
 	}
 }
 
-// fileKind is the kind of a file of the store. It decides how large the file can be.
+// fileKind is the kind of a file of the store. The kinds have different limits of size.
 type fileKind int
 
 const (
 	packedFile   fileKind = iota // a charm or bundle
-	resourceFile                 // can be larger
+	resourceFile                 // the file of a resource, which can be larger
 )
 
-// getFile puts a file of the store at path. It uses the environment's copy if there is one. Otherwise it
-// downloads the file, and stores a copy in the environment. Only one command of this host downloads at a time.
-// getFile also removes downloads that a killed command has left.
+// getFile writes a file of the store to path. It uses the environment's copy if there is one. Otherwise it
+// downloads the file, and stores a copy in the environment. A lock lets only one command of this host
+// download at a time. Under this lock, getFile also removes downloads that a killed command has left.
 func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
 	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
 		return err
@@ -213,6 +219,7 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	if err != nil {
 		return err
 	}
+
 	folder := filepath.Join(e.Dir, "downloads")
 	lock, err := osutil.LockDir(ctx, folder)
 	if err != nil {
@@ -224,14 +231,10 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
 		return err
 	}
-	left, err := os.ReadDir(folder)
-	if err != nil {
+
+	// These are downloads that a killed command has left.
+	if err := removeFiles(folder); err != nil {
 		return err
-	}
-	for _, entry := range left {
-		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil {
-			return err
-		}
 	}
 
 	fetched := filepath.Join(folder, f.SHA256)
@@ -239,6 +242,7 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 		return err
 	}
 	defer os.Remove(fetched)
+
 	if err := st.keepFile(ctx, fetched, kind); err != nil {
 		return err
 	}
@@ -248,7 +252,23 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	return err
 }
 
-// fetchFile downloads a file of the store to path. It returns an error for a file that is larger than its kind can be.
+// removeFiles removes all files in the directory folder.
+func removeFiles(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+
+	for _, entry := range entries {
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchFile downloads a file of the store to path. It returns an error if the file is larger than the limit
+// for its kind.
 func (st *charmStore) fetchFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
 	limit := int64(charm.MaxPacked)
 	if kind == resourceFile {
@@ -262,8 +282,8 @@ func (st *charmStore) fetchFile(ctx context.Context, f charmsource.File, path st
 	return err
 }
 
-// keepFile stores a file as a blob. The blob stays for an hour, and after that for as long as something refers
-// to it.
+// keepFile stores a file as a blob. The blob stays for at least an hour, and for as long as a record of the
+// environment refers to it.
 func (st *charmStore) keepFile(ctx context.Context, path string, kind fileKind) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -279,8 +299,8 @@ func (st *charmStore) keepFile(ctx context.Context, path string, kind fileKind) 
 	return err
 }
 
-// copyBlob copies the file f, found by its checksum, from the environment's blobs, so that it need not be downloaded.
-// found is false if the environment does not have the file.
+// copyBlob writes the environment's copy of the store's file f to path. found is false if the environment has
+// no copy.
 func (st *charmStore) copyBlob(ctx context.Context, f charmsource.File, path string) (found bool, err error) {
 	if f.SHA256 == "" {
 		// Fetch reports the missing checksum.

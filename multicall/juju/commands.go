@@ -1,10 +1,12 @@
 package juju
 
+// grammar has the options of all commands. The tags are kong's.
 type grammar struct {
 	Environment string `short:"e" placeholder:"NAME" help:"Use this model. Default: $$JUJU_ENV, else $$JUJU_MODEL, else the model that bootstrap or switch chose last, else the only model."`
 	Model       string `short:"m" placeholder:"NAME" help:"Use this model; Juju 3's name of -e."`
 }
 
+// commands has a field for each command.
 type commands struct {
 	Bootstrap    bootstrapCmd    `cmd:"" aliases:"add-model" help:"Create a model and start its background process."`
 	Start        startCmd        `cmd:"" help:"Start the background process again, after a crash or a reboot."`

@@ -16,15 +16,19 @@ import (
 // completionTimeout is short, since the user has pressed a key and is waiting.
 const completionTimeout = time.Second
 
-// completeNames returns the names that a value can have: names of environments, or of an environment's
-// entities. It returns none if it cannot read the names.
+// completeNames returns the names that can stand for the wanted option or argument: names of environments, or
+// of the chosen environment's entities. It returns none if it cannot read the names.
 func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []string) {
 	h, err := home.Find()
-	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])
-	switch {
-	case err != nil || kinds == "":
+	if err != nil {
 		return nil
-	case kinds == "environments":
+	}
+
+	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])
+	if kinds == "" {
+		return nil
+	}
+	if kinds == "environments" {
 		names, _ = h.Names()
 		return names
 	}
@@ -44,8 +48,9 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 	return names
 }
 
-// nameKinds returns the kinds of names that values can have. A key is the name of an option or argument. If
-// the kinds differ between commands, the command precedes the name.
+// nameKinds returns, for options and arguments, the kinds of entities that their values name, separated by
+// spaces. A key is the name of an option or argument. A key that is valid for only one command begins with
+// that command.
 func nameKinds() map[string]string {
 	return map[string]string{
 		"environment":           "environments",

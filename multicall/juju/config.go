@@ -24,6 +24,7 @@ type configCmd struct {
 	waitFlags
 }
 
+// serviceSettings are the options of a service as juju config prints them.
 type serviceSettings struct {
 	Service  string             `yaml:"service" json:"application"`
 	Charm    string             `yaml:"charm" json:"charm"`
@@ -31,6 +32,7 @@ type serviceSettings struct {
 	Juju     map[string]setting `yaml:"-" json:"application-config"` // Juju's own settings of the application
 }
 
+// setting is an option with its value as juju config prints them.
 type setting struct {
 	Type        string `yaml:"type" json:"type"`
 	Description string `yaml:"description,omitempty" json:"description,omitempty"`
@@ -39,7 +41,8 @@ type setting struct {
 	Source      string `yaml:"-" json:"source"`            // "default" or "user", as in Juju 3
 }
 
-// Run prints all options or the value of one option, or does the work of set and unset.
+// Run prints all options, the value of one option, or the history. If the flags and words change options, Run
+// does the work of set and unset instead.
 func (c configCmd) Run(o *operator) error {
 	if c.History {
 		return c.showHistory(o)
@@ -75,13 +78,14 @@ func (c configCmd) show(o *operator) error {
 	return err
 }
 
-// mergeSettings returns all options of the schema, each with its value in set or, without one, its default.
+// mergeSettings returns all options of the schema. Each has its value in set. An option that set lacks has its
+// default.
 func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
-	all := map[string]setting{}
+	merged := map[string]setting{}
 	effective := schema.Effective(set)
 	for name, option := range schema.Options {
 		_, isSet := set[name]
-		all[name] = setting{
+		merged[name] = setting{
 			Type:        string(option.Type),
 			Description: option.Description,
 			Value:       number.ForPrinting(effective[name]),
@@ -90,7 +94,7 @@ func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting 
 		}
 	}
 
-	return all
+	return merged
 }
 
 // settingSource returns Juju 3's word for the source of an option's value.
@@ -101,9 +105,9 @@ func settingSource(isSet bool) string {
 	return "default"
 }
 
-// hintKubectl returns the juju command for the words of `kubectl get` or `kubectl config`. It returns "" if args
-// are neither. isModel reports whether a model of that name exists. If it does, kubectl's namespace stands for
-// the model.
+// hintKubectl returns the juju command that corresponds to `kubectl get` or `kubectl config` with the words
+// of args. It returns "" for any other words. isModel reports whether a model of that name exists. If
+// kubectl's namespace names a model, the juju command is for that model.
 func hintKubectl(args []string, isModel func(name string) bool) string {
 	words := args[commandAt(args)+1:]
 	asked := readQuery(words)
@@ -129,7 +133,7 @@ func hintKubectl(args []string, isModel func(name string) bool) string {
 type query struct {
 	kind      string // the first word that is not an option, such as pods, or use-context in kubectl config
 	names     givenNames
-	app       string // the value of a selector, as web in -l app=web
+	app       string // the value of a selector, such as web in -l app=web
 	format    string // json or yaml if -o selects one of them; otherwise empty
 	namespace string
 	watch     bool
@@ -137,7 +141,7 @@ type query struct {
 
 // readQuery parses the words after kubectl get or kubectl config.
 func readQuery(words []string) (q query) {
-	var others []string // the words that are not options of kubectl
+	var others []string // the words that are none of the options below
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		if !joined && i+1 < len(words) && takesValue(option) {
@@ -149,6 +153,7 @@ func readQuery(words []string) (q query) {
 		case "-l", "--selector":
 			_, q.app, _ = strings.Cut(value, "=")
 		case "-o", "--output", "-ojson", "-oyaml":
+			// -ojson and -oyaml contain their value.
 			value = cmp.Or(value, strings.TrimPrefix(option, "-o"))
 			if value == "json" || value == "yaml" {
 				q.format = value
@@ -166,19 +171,23 @@ func readQuery(words []string) (q query) {
 	if len(others) == 0 {
 		return q
 	}
+
+	// The first word is a kind, KIND/NAME, or a subcommand of kubectl config.
 	q.kind, _, _ = strings.Cut(others[0], "/")
+	if !isKind(q.kind) {
+		q.names = readNames(others[1:])
+		return q
+	}
+
 	q.names = readNames(others)
 	if q.app != "" {
 		q.names.add(q.app)
 	}
-	if !isKind(q.kind) {
-		q.names = readNames(others[1:])
-	}
 	return q
 }
 
-// hint returns the juju command line that corresponds to `kubectl get KIND`. It has the names and the output
-// format that the user typed for kubectl.
+// hint returns the juju command line that corresponds to `kubectl get KIND`, with the names and the output
+// format of the query.
 func (q query) hint() string {
 	kind, _, _ := strings.Cut(q.kind, ",")
 	commands, hasFormat := commandsOfKind(kind)
@@ -193,9 +202,9 @@ func (q query) hint() string {
 	return hint
 }
 
-// commandsOfKind returns the juju commands that print objects of one of kubectl's kinds, for [missing]. It
-// returns nil for the kinds that run an application, such as pod and deployment. hasFormat reports whether
-// the commands take --format.
+// commandsOfKind returns the juju commands that print the objects of a kind of kubectl, in the form of
+// [missing].instead. It returns nil for the kinds that run an application, such as pod and deployment.
+// hasFormat reports whether the commands take --format.
 func commandsOfKind(kind string) (commands []string, hasFormat bool) {
 	switch kind {
 	case "no", "node", "nodes":
@@ -215,19 +224,25 @@ func commandsOfKind(kind string) (commands []string, hasFormat bool) {
 	return nil, false
 }
 
-// commandsOfWorkload returns the juju commands that print applications and their units, for [missing].
-// hasFormat reports whether the commands take --format.
+// commandsOfWorkload returns the juju commands that print the applications and units of the query, in the
+// form of [missing].instead. hasFormat reports whether the commands take --format.
 func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
-	if len(q.names.units) == 0 && q.watch {
+	hasUnit := len(q.names.units) > 0
+	if !hasUnit && q.watch {
 		return []string{"juju status --watch 1s APP", "juju status --watch 1s"}, false
 	}
-	if len(q.names.units) == 0 && len(q.names.apps) == 1 && q.app == "" {
+
+	// In kubectl, a selector selects the pods of an application, and a name stands for the application itself.
+	namesApp := len(q.names.apps) == 1 && q.app == ""
+	if !hasUnit && namesApp {
 		return []string{"juju show-application APP"}, true
 	}
+
 	return []string{"juju show-unit UNIT", "juju status APP", "juju status"}, true
 }
 
-// readSettings reads the service's options, and the settings that bijou has for it.
+// readSettings reads the service's options, and Juju's own setting trust. If a word of kubectl stands in
+// place of the service, the error has a hint with the juju command.
 func (c configCmd) readSettings(o *operator, v *state.View) (doc serviceSettings, err error) {
 	s, err := v.Service(c.Service)
 	if errors.Is(err, state.ErrNotFound) {

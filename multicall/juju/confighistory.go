@@ -12,7 +12,8 @@ import (
 	"bijou/state"
 )
 
-// setOptions changes options of a service, and records the operator in the service's history.
+// setOptions changes options of a service, and records the change with the operator's name in the service's
+// history. changed are the options whose values differ from before.
 func setOptions(tx *state.Tx, service string, changes map[string]any) (changed []string, err error) {
 	changed, err = tx.SetConfig(service, changes)
 	if err != nil || len(changed) == 0 {
@@ -21,13 +22,13 @@ func setOptions(tx *state.Tx, service string, changes map[string]any) (changed [
 	return changed, recordOptions(tx, service, changed)
 }
 
-// recordOptions records in the history of a service that the caller has set the options.
+// recordOptions records in the service's history that the operator has set the options now.
 func recordOptions(tx *state.Tx, service string, options []string) error {
 	return tx.NoteConfigChange(service, state.ConfigChange{At: time.Now(), By: callerName(), Options: options})
 }
 
-// callerName returns USER@HOST for people to read. The name is not verified. Under sudo, it names the user
-// who called sudo.
+// callerName returns the operator's name, as USER@HOST, for people to read. The name is not verified. Under
+// sudo, USER is the user who called sudo.
 func callerName() string {
 	uid := "uid " + strconv.Itoa(os.Getuid())
 	name := cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("LOGNAME"), os.Getenv("USER"), uid)
@@ -35,18 +36,19 @@ func callerName() string {
 	return name + "@" + host
 }
 
-// optionChange is a state.ConfigChange as it is shown.
+// optionChange is a [state.ConfigChange] as juju config --history prints it.
 type optionChange struct {
 	At      time.Time `yaml:"at" json:"at"`
 	By      string    `yaml:"by" json:"by"`
 	Options []string  `yaml:"options" json:"options"`
 }
 
-// showHistory prints the changes, the latest first.
+// showHistory prints who has set which options of the service, with the latest change first.
 func (c configCmd) showHistory(o *operator) error {
 	if len(c.Words) > 0 || len(c.File)+len(c.Reset) > 0 {
 		return console.Usage(fmt.Errorf("--history only shows who has set options of %q, and cannot be used with options", c.Service))
 	}
+
 	config, err := readChosen(o, func(v *state.View) (state.Config, error) { return v.Config(c.Service) })
 	if err != nil {
 		return err

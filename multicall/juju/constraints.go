@@ -24,22 +24,25 @@ func (c constraintsCmd) Run(o *operator) error {
 		e, err := v.Environment()
 		return e.Constraints, err
 	})
-
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Format == "json" && slices.Contains(o.args, "model-constraints"):
-		// Juju 3 prints cpu-cores as cores.
+	}
+
+	if c.Format == "json" && slices.Contains(o.args, "model-constraints") {
+		// Juju 3 prints cpu-cores as cores. The nil CPUCores hides the field of set.
 		return o.encode("json", struct {
 			constraints.Value
 			CPUCores *uint64 `json:"cpu-cores,omitempty"`
 			Cores    *uint64 `json:"cores,omitempty"`
 		}{Value: set, Cores: set.CPUCores})
-	case c.Format != "text":
+	}
+	if c.Format != "text" {
 		return o.encode(c.Format, set)
-	case set != constraints.Value{}:
-		_, err = fmt.Fprintln(o.streams.Out, set)
 	}
 
+	if set == (constraints.Value{}) {
+		return nil
+	}
+	_, err = fmt.Fprintln(o.streams.Out, set)
 	return err
 }

@@ -14,14 +14,15 @@ import (
 
 type dashboardCmd struct{ dashboard.Flags }
 
-// Run serves the page until it is interrupted. The page also shows the boot servers, if there are any.
+// Run serves the page until the command is interrupted. The page also shows the boot servers, if there are any.
 func (c dashboardCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		e, err := o.newDashboard(s)
 		if err != nil {
 			return err
 		}
-		f, err := o.parts.OpenFleet(o.ctx, o.streams)
+
+		fleet, err := o.parts.OpenFleet(o.ctx, o.streams)
 		if err != nil {
 			o.note("warning: the page does not show the boot servers: %v", err)
 		}
@@ -30,7 +31,7 @@ func (c dashboardCmd) Run(o *operator) error {
 			Streams:     o.streams,
 			Flags:       c.Flags,
 			Environment: e,
-			Fleet:       f,
+			Fleet:       fleet,
 		})
 	})
 }
@@ -40,11 +41,12 @@ func (c dashboardCmd) Run(o *operator) error {
 func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Environment, error) {
 	h, err := home.Find()
 	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}
-	e, cerr := h.Choose("")
-	if err := errors.Join(err, cerr); err != nil {
-		if errors.Is(err, home.ErrNoEnvironment) {
-			err = nil
-		}
+	e, chooseErr := h.Choose("")
+	err = errors.Join(err, chooseErr)
+	if errors.Is(err, home.ErrNoEnvironment) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 
@@ -67,11 +69,11 @@ func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) 
 		return nil, err
 	}
 
-	kind, _, _ := strings.Cut(e.State, ":")
+	storeKind, _, _ := strings.Cut(e.State, ":")
 	return &dashboard.Environment{
 		Name:    e.Name,
 		Version: o.parts.Version,
-		Store:   kind,
+		Store:   storeKind,
 		State:   s,
 		Explain: func(u status.Unit) string { return screenReason(u).String() },
 		Owed:    o.parts.Owed,

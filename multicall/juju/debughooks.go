@@ -20,7 +20,8 @@ type debugHooksCmd struct {
 	Detached bool     `help:"Only create the session, and print how to attach to it."`
 }
 
-// Run starts the session and attaches to it.
+// Run starts a tmux session, in which the unit's agent runs the hooks, and attaches the terminal to the
+// session.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"),
@@ -51,8 +52,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 	return c.attachSession(o, socket)
 }
 
-// checkUnitIsLocal returns an error unless the unit's directory is on this host. It also accepts the
-// directory's older name.
+// checkUnitIsLocal returns an error if the unit's directory is not on this host.
 func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -63,7 +63,9 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(string(unitdir.Of(e.MachineDir(u.Machine), u.Name).Legacy())); err != nil {
+	// Legacy returns the path that is valid with agents of every version.
+	dir := unitdir.Of(e.MachineDir(u.Machine), u.Name).Legacy()
+	if _, err := os.Stat(string(dir)); err != nil {
 		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)",
 			u.Name, u.Machine)
 	}
@@ -71,7 +73,9 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	return nil
 }
 
-// startSession starts tmux before it announces the session, since the unit's agent looks for tmux at once.
+// startSession starts a tmux session on the socket, and then requests debugging in the state. The session
+// must exist before the request, since the unit's agent looks for it at once. If the request fails,
+// startSession ends the session.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	intro := fmt.Sprintf(
 		"echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"",
@@ -94,15 +98,16 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 		})
 	})
 	if err != nil {
-		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()
-		return errors.Join(err, killed)
+		killErr := exec.Command("tmux", "-S", socket, "kill-server").Run()
+		return errors.Join(err, killErr)
 	}
 
 	return nil
 }
 
-// attachSession attaches the terminal to the tmux session on the socket. Afterwards, if the session has
-// ended, it removes the request for debugging.
+// attachSession attaches the terminal to the tmux session on the socket until the user detaches or the
+// session ends. If the session has ended, attachSession removes the socket's directory and the request for
+// debugging.
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", actions.DebugSession)
 	tmux.Stdin = os.Stdin
@@ -112,7 +117,8 @@ func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 		return fmt.Errorf("cannot attach to the tmux session: %w", err)
 	}
 
-	if exec.Command("tmux", "-S", socket, "has-session", "-t", actions.DebugSession).Run() == nil {
+	hasSession := exec.Command("tmux", "-S", socket, "has-session", "-t", actions.DebugSession)
+	if hasSession.Run() == nil {
 		o.note("the session continues; to return to it: tmux -S %s attach -t %s", socket, actions.DebugSession)
 		return nil
 	}

@@ -39,7 +39,7 @@ type debugLogCmd struct {
 	jujuLogFlags `embed:""`
 }
 
-// jujuLogFlags are options of Juju's that have no effect here.
+// jujuLogFlags are options of Juju that have no effect in bijou.
 type jujuLogFlags struct {
 	Date       bool          `help:"Dates and milliseconds are always shown."`
 	MS         bool          `name:"ms" help:"Dates and milliseconds are always shown."`
@@ -54,7 +54,7 @@ type jujuLogFlags struct {
 	Firehose      bool     `hidden:"" help:"There is one model at a time."`
 }
 
-// noteIgnored prints the given options that have no effect.
+// noteIgnored prints a note for each given option that has no effect, with the reason.
 func (f jujuLogFlags) noteIgnored(o *operator) {
 	for _, ignored := range []struct {
 		given     bool
@@ -76,7 +76,7 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 // Run prints the lines in order of time. If it follows the log, it continues until it is interrupted or the
 // reader of its output has closed the pipe.
 func (c debugLogCmd) Run(o *operator) error {
-	// From here on, c has the flags' meaning and not their text.
+	// From here on, the fields of c combine flags of the same meaning.
 	c.Follow = c.follows(console.IsTerminal(o.streams.Out))
 	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
 	c.Exclude = logPatterns(c.Exclude)
@@ -85,16 +85,17 @@ func (c debugLogCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("cannot show %d lines", c.maxLines()))
 	}
 	since, err := parseSince(c.Since, time.Now())
-	_, lerr := logs.ParseLevel(c.Level)
-	if err := errors.Join(err, lerr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
+	_, levelErr := logs.ParseLevel(c.Level)
+	if err := errors.Join(err, levelErr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
 		return console.Usage(err)
 	}
 
 	if c.UTC {
-		// This process prints only the log, and then exits.
+		// A global change is safe, since this process only prints the log and exits.
 		time.Local = time.UTC
 	}
 	c.noteIgnored(o)
+
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 
@@ -116,9 +117,9 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows reports whether the command follows the log. Without options, it follows the log if stdout is a
-// terminal.
-func (c debugLogCmd) follows(terminal bool) bool {
+// follows reports whether the command follows the log. Without options, the command follows the log if stdout
+// is a terminal.
+func (c debugLogCmd) follows(isTerminal bool) bool {
 	switch {
 	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:
 		return false
@@ -126,10 +127,10 @@ func (c debugLogCmd) follows(terminal bool) bool {
 		return true
 	}
 
-	return terminal
+	return isTerminal
 }
 
-// maxLines returns how many lines the command prints at first, or 0 for all.
+// maxLines returns how many of the existing lines the command prints, counted from the end, or 0 for all.
 func (c debugLogCmd) maxLines() int {
 	for _, lines := range []*int{c.Limit, c.Lines, c.Tail.lines} {
 		if lines != nil {
@@ -143,7 +144,7 @@ func (c debugLogCmd) maxLines() int {
 	return 0
 }
 
-// logPatterns returns patterns of the names under which units and machines log.
+// logPatterns returns the patterns that match the logs of the named units, applications and machines.
 func logPatterns(names []string) []string {
 	patterns := make([]string, len(names))
 	for i, name := range names {
@@ -152,8 +153,9 @@ func logPatterns(names []string) []string {
 	return patterns
 }
 
-// logPattern returns the pattern for a log's name. It also accepts Juju's tags: unit-web-0,
-// application-web, and 0 for machine-0.
+// logPattern returns the pattern that matches the logs of a unit, machine or application: web/0, machine-0,
+// or web/* for the application web. It also accepts Juju's tags, such as unit-web-0 and application-web, and
+// the id of a machine.
 func logPattern(name string) string {
 	if unit, ok := strings.CutPrefix(name, "unit-"); ok {
 		if at := strings.LastIndexByte(unit, '-'); at > 0 && charm.IsUnit(unit[:at]+"/"+unit[at+1:]) {
@@ -161,16 +163,17 @@ func logPattern(name string) string {
 		}
 	}
 
-	_, ofMachine := strings.CutPrefix(name, "machine-")
+	isMachine := strings.HasPrefix(name, "machine-")
 	switch {
 	case isMachineID(name):
 		return "machine-" + name
-	case ofMachine || strings.Contains(name, "/"):
+	case isMachine || strings.Contains(name, "/"):
 		return name
 	}
 	return strings.TrimPrefix(name, "application-") + "/*"
 }
 
+// logFollower reads and prints the lines of the log that the command selects.
 type logFollower struct {
 	debugLogCmd
 	o        *operator
@@ -180,7 +183,8 @@ type logFollower struct {
 	printedEnds map[string]int64 // the last printed line of each source's log; nil before the first lines
 }
 
-// watchScope returns the scope of the named logs, or of all logs if one name is a pattern.
+// watchScope returns the scope that contains the selected logs. If a name has wildcards, that is the scope of
+// all logs.
 func (t *logFollower) watchScope() state.Scope {
 	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
 		return logs.Watch()
@@ -189,56 +193,63 @@ func (t *logFollower) watchScope() state.Scope {
 }
 
 // readNew reads the lines that have not been printed yet. The first call reads only the last lines, and warns
-// of units without lines. The returned function prints the lines after the view has ended.
+// of names without lines. print prints the lines that readNew has read, and must be called after the view has
+// ended.
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
-	if t.printedEnds == nil {
+	isFirst := t.printedEnds == nil
+	if isFirst {
 		filter.Last = t.maxLines()
 		filter.Since = t.since
 	}
 
-	g := status.NewGlobs(t.Unit)
-	x := status.NewGlobs(t.Exclude)
-	wants := func(source string) bool { return (len(g) == 0 || g.Match(source)) && !x.Match(source) }
+	included := status.NewGlobs(t.Unit)
+	excluded := status.NewGlobs(t.Exclude)
+	wants := func(source string) bool {
+		return (len(included) == 0 || included.Match(source)) && !excluded.Match(source)
+	}
 	lines, ends, err := logs.ReadNew(v, filter, wants)
 	if err != nil {
 		return nil, err
 	}
 
-	if none := g.Unmatched(t.Unit); t.printedEnds == nil && len(none) > 0 {
-		if err := t.noteSilent(v, none); err != nil {
+	// In the first call, ReadNew calls wants for each log, so included knows which patterns match none.
+	if unmatched := included.Unmatched(t.Unit); isFirst && len(unmatched) > 0 {
+		if err := t.noteSilent(v, unmatched); err != nil {
 			return nil, err
 		}
 	}
 	return func() error { return t.printLines(lines, ends) }, nil
 }
 
-// noteSilent warns that the patterns match no log line. If a pattern also matches no unit, application or
-// machine, it returns an error. If the command follows the log, it returns no error, since a matching unit
-// may be added later.
+// noteSilent warns that the patterns match no log. If a pattern also matches no unit, application or machine,
+// noteSilent returns an error. If the command follows the log, noteSilent only prints a hint instead of that
+// error, since a matching unit may be added later.
 func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
-	known, err := listNames(v, "units")
-	machines, merr := listNames(v, "machines")
-	services, serr := listNames(v, "services")
-	if err := errors.Join(err, merr, serr); err != nil {
+	units, unitsErr := listNames(v, "units")
+	machines, machinesErr := listNames(v, "machines")
+	services, servicesErr := listNames(v, "services")
+	if err := errors.Join(unitsErr, machinesErr, servicesErr); err != nil {
 		return err
 	}
 
-	g := status.NewGlobs(patterns)
-	for _, unit := range known {
-		g.Match(unit)
+	// Match records which of the patterns have matched.
+	globs := status.NewGlobs(patterns)
+	for _, unit := range units {
+		globs.Match(unit)
 	}
 	for _, id := range machines {
-		g.Match("machine-" + id)
+		globs.Match("machine-" + id)
 	}
 	for _, service := range services {
-		g.Match(service + "/*")
+		globs.Match(service + "/*")
 	}
+	unknown := globs.Unmatched(patterns)
 
-	unknown := g.Unmatched(patterns)
-	hint := listHint("units", known)
+	hint := listHint("units", units)
 	for _, pattern := range unknown {
-		if unit := unitOfPod(strings.TrimSuffix(pattern, "/*")); slices.Contains(known, unit) {
+		// The operator may have typed the name of a pod of Kubernetes.
+		if unit := unitOfPod(strings.TrimSuffix(pattern, "/*")); slices.Contains(units, unit) {
 			hint = "juju debug-log --include " + unit
 		}
 	}
@@ -246,13 +257,15 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 		return console.Hint(fmt.Errorf("no unit, application or machine matches %s", strings.Join(quoteAll(unknown), ", ")), hint)
 	}
 
-	t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(patterns), ", "))
+	t.o.note("warning: the log has no lines of %s", strings.Join(quoteAll(patterns), ", "))
 	if len(unknown) > 0 {
 		t.o.note("hint: %s", hint)
 	}
 	return nil
 }
 
+// printLines prints the lines. ends are the last lines of the logs, by source; the next readNew reads the
+// lines after them.
 func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 
@@ -260,7 +273,7 @@ func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error
 	for _, l := range lines {
 		text = append(text, t.formatMessage(l)...)
 	}
-	// The last messages may have more lines than the requested number.
+	// A message can have several lines of text, so the last n messages can have more than n lines.
 	if n := t.maxLines(); n > 0 && t.printedEnds == nil {
 		text = text[max(0, len(text)-n):]
 	}
@@ -273,8 +286,9 @@ func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error
 	return out.Flush()
 }
 
-// noteDropped warns of lines that the environment dropped before they were read. With --level it does nothing,
-// since it cannot know how many lines were dropped.
+// noteDropped warns of lines that the environment dropped before this command could read them. With --level
+// it does nothing, since lines of lower levels were not read either, and the number of dropped lines is
+// unknown.
 func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 	if t.printedEnds == nil || t.Level != "" {
 		return
@@ -292,8 +306,9 @@ func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 	}
 }
 
-// formatMessage returns a line for each line of the message, or a single line of JSON. Each line of text begins
-// with the message's time, source and level, so that it cannot be mistaken for a different message.
+// formatMessage returns the lines to print for one message of the log: one for each line of the message, or a
+// single line of JSON. Each line of text begins with the message's time, source and level, so that no line of
+// a message looks like a different message.
 func (t *logFollower) formatMessage(l logs.Line) []string {
 	if !t.Secrets {
 		l.Message = text.HideSecrets(l.Message)
@@ -307,7 +322,7 @@ func (t *logFollower) formatMessage(l logs.Line) []string {
 		return []string{text.EscapeJSON(string(line))}
 	}
 
-	head := fmt.Sprintf("%s %s ", l.Time.Local().Format(time.DateTime+".000"), l.Source)
+	prefix := fmt.Sprintf("%s %s ", l.Time.Local().Format(time.DateTime+".000"), l.Source)
 	hook := ""
 	if l.Hook != "" {
 		hook = text.Escape(l.Hook + ": ")
@@ -315,7 +330,7 @@ func (t *logFollower) formatMessage(l logs.Line) []string {
 
 	lines := text.EscapeLines(l.Message)
 	for i, line := range lines {
-		lines[i] = text.Escape(head) + t.paint(text.Escape(l.Level)) + " " + hook + line
+		lines[i] = text.Escape(prefix) + t.paint(text.Escape(l.Level)) + " " + hook + line
 	}
 	return lines
 }
@@ -334,7 +349,8 @@ func (t *logFollower) paint(level string) string {
 	return level
 }
 
-// parseSince accepts a duration before now, or a time. A time of day means today's.
+// parseSince returns the time that text means: a duration before now, or a time. A time of day is a time of the
+// current day. For an empty text, parseSince returns the zero time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
@@ -344,6 +360,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 
 	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		// The text can be a whole time, or only a time of day.
 		for _, day := range []string{"", now.Format(time.DateOnly) + " "} {
 			if at, err := time.ParseInLocation(layout, day+text, now.Location()); err == nil {
 				return at, nil
@@ -352,7 +369,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 
 	return time.Time{}, fmt.Errorf(
-		"cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)",
+		"cannot read --since %q: want a duration (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)",
 		text,
 	)
 }

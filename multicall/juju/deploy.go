@@ -42,7 +42,8 @@ type deployCmd struct {
 	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print the steps of a bundle as tabular, yaml or json; default tabular."`
 }
 
-// Run reads and checks the charm, stores its archive, and adds the service with its units.
+// Run deploys a charm from the store or from this host as a service with units. If the argument names a
+// bundle, Run deploys the bundle instead.
 func (c deployCmd) Run(o *operator) error {
 	name, isStore, err := charmSource{name: c.Charm, repository: c.Repository}.storeName("deploy")
 	if err != nil {
@@ -54,6 +55,7 @@ func (c deployCmd) Run(o *operator) error {
 		}
 		return c.deployBundle(o, path)
 	}
+
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
@@ -61,6 +63,8 @@ func (c deployCmd) Run(o *operator) error {
 	if isStore {
 		return c.deployFromStore(o, name)
 	}
+
+	// From here on, the charm is a charm of this host.
 	if err := errors.Join(c.refuseBundleFlags(), c.refuseStoreFlags()); err != nil {
 		return err
 	}
@@ -128,8 +132,8 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	return c.prepare(o, release, service, files)
 }
 
-// newService returns the service that the flags describe. If the flags give no name, the service gets the
-// name of its charm.
+// newService returns the service that the flags describe. Without a name on the command line, the service
+// gets the name of its charm.
 func (c deployCmd) newService(charmName string) (state.Service, error) {
 	lifted := liftedBy(c.Force, c.ForceSeries)
 	service := state.Service{
@@ -155,8 +159,8 @@ func (c deployCmd) newService(charmName string) (state.Service, error) {
 	return service, err
 }
 
-// prepare returns the deployment of a charm that the flags describe. It returns an error if charm and flags
-// contradict each other.
+// prepare returns the deployment of a charm that the flags describe. files are the files of the charm's
+// resources, by name. prepare returns an error if charm and flags contradict each other.
 func (c deployCmd) prepare(
 	o *operator,
 	release *charmRelease,
@@ -199,7 +203,7 @@ func (c deployCmd) checkJujuVersion() error {
 	return console.Usage(fmt.Errorf("invalid --juju-version %q: want one like 2.9.50", c.JujuVersion))
 }
 
-// deployment is a service to add.
+// deployment is a service to add, with its charm and units.
 type deployment struct {
 	o          *operator
 	state      state.Writer
@@ -212,13 +216,12 @@ type deployment struct {
 	units      int
 	placements []state.Placement // one for all units, or one for each
 
-	// storage is the storage that each unit gets, and dialectNote is a note with the dialect of the hooks and
-	// the reason for it. addService sets both.
-	storage     map[string]charm.Directive
-	dialectNote string
+	// addService sets these fields.
+	storage     map[string]charm.Directive // the storage that each unit gets
+	dialectNote string                     // a note with the dialect of the hooks, and the reason for the dialect
 }
 
-// run adds the service with its first units, and prints notes about it.
+// run adds the service with its first units, and prints notes about the service and its charm.
 func (d *deployment) run() error {
 	url, err := d.charmURL()
 	if err != nil {
@@ -227,11 +230,10 @@ func (d *deployment) run() error {
 
 	err = d.addService(url)
 	for errors.Is(err, state.ErrRevisionTaken) {
-		// Another charm, or different content of this charm, has that revision.
+		// A stored charm with the same URL has different content.
 		url.Revision++
 		err = d.addService(url)
 	}
-
 	if err != nil {
 		return err
 	}
@@ -246,27 +248,31 @@ func (d *deployment) run() error {
 	return nil
 }
 
-// describeCharm describes the charm for the command's messages, by its URL or by its name in the store.
+// describeCharm describes the charm for the command's messages, by its URL or by its name in the store. A
+// description with a revision ends with a comma, for the middle of a sentence.
 func (d *deployment) describeCharm() string {
-	origin := d.service.Origin
-	switch {
-	case d.release.isLocal():
+	if d.release.isLocal() {
 		return d.service.Charm
-	case d.release.Channel == "":
+	}
+
+	origin := d.service.Origin
+	if d.release.Channel == "" {
 		return fmt.Sprintf("%s from the store, revision %d,", origin.Name, origin.Revision)
 	}
 	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.release.Channel)
 }
 
-// charmURL returns the URL under which the charm is stored. The URL has the operator's series. If the
-// operator gave none, it has the repository's series. If the repository has none, ChooseSeries chooses the
+// charmURL returns the URL under which the charm is stored. Its series is the one that the operator gave or,
+// without one, the series of the charm in the repository. Without either, [state.Environment.ChooseSeries]
+// chooses the series. charmURL returns an error if the service exists already, or if machines cannot have the
 // series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
-		// Any other error than ErrNotFound also appears when the service is added.
+		// An error can be ignored here. Either the service does not exist, or AddService will return the same
+		// error.
 		if _, err := v.Service(d.service.Name); err == nil {
 			return state.Environment{}, fmt.Errorf(
-				"there is already an application %q; give a different name after the charm's", d.service.Name)
+				"there is already an application %q; to give this one a different name, add the name after the charm", d.service.Name)
 		}
 		return v.Environment()
 	})
@@ -295,10 +301,11 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	return charm.URL{Series: series, Name: found.Meta.Name, Revision: found.Revision}, nil
 }
 
-// needsMachines reports whether the units may need new machines.
+// needsMachines reports whether the units may need new machines. It returns false if a unit is placed on an
+// existing machine.
 func (d *deployment) needsMachines() bool {
-	isThere := func(p state.Placement) bool { return p.Machine != "" && p.Machine != state.PlaceNew }
-	return d.units > 0 && (len(d.placements) == 0 || !slices.ContainsFunc(d.placements, isThere))
+	isOnExisting := func(p state.Placement) bool { return p.Machine != "" && p.Machine != state.PlaceNew }
+	return d.units > 0 && !slices.ContainsFunc(d.placements, isOnExisting)
 }
 
 // checkSeries returns an error if this host cannot create machines of the series. With force it checks
@@ -324,7 +331,7 @@ func liftedBy(force, forceSeries bool) bundle.Force {
 	return bundle.Force{Series: force || forceSeries, Missing: force}
 }
 
-// withForceHint adds a hint that names --force to an error that --force overrides.
+// withForceHint returns err. If --force would avoid err, it adds a hint with a command that uses --force.
 func (o *operator) withForceHint(err error) error {
 	if slices.Contains(o.args, "--force") {
 		// The operator has already given --force.
@@ -332,14 +339,14 @@ func (o *operator) withForceHint(err error) error {
 	}
 
 	isDryRun := func(word string) bool { return word == "--dry-run" }
-	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
-	if _, missing := errors.AsType[*state.MissingError](err); missing {
+	command := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
+	if _, isMissing := errors.AsType[*state.MissingError](err); isMissing {
 		return console.Hint(err,
-			fmt.Sprintf("to deploy it anyway: juju %s --force; but hook tools for missing features will fail", called))
+			fmt.Sprintf("to deploy it anyway: juju %s --force; but hook tools for missing features will fail", command))
 	}
-	if _, other := errors.AsType[*state.SeriesError](err); other {
+	if _, isSeries := errors.AsType[*state.SeriesError](err); isSeries {
 		return console.Hint(err,
-			fmt.Sprintf("juju %s --force runs it there anyway%s", called, o.describeHookUser()),
+			fmt.Sprintf("juju %s --force runs it there anyway%s", command, o.describeHookUser()),
 			fmt.Sprintf("juju model-config %s=true allows it for this whole model, juju model-defaults %[1]s=true for new ones",
 				state.AllowOtherSeries))
 	}
@@ -347,23 +354,26 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-// describeHookUser returns a clause that names the user as whom a charm's hooks run. If the hooks do not run
-// on this host, it returns "".
+// describeHookUser returns a clause that says as which user the hooks of charms run on this host. If hooks
+// run on other hosts or in containers, it returns "".
 func (o *operator) describeHookUser() string {
+	// Notes that readChosen prints would not belong to a hint.
 	silent := *o
 	silent.streams.Err = io.Discard
 	env, err := readChosen(&silent, (*state.View).Environment)
-	switch {
-	case err != nil || env.Provider != state.ProviderLocal:
+	if err != nil || env.Provider != state.ProviderLocal {
 		return ""
-	case os.Getuid() == 0:
+	}
+
+	if os.Getuid() == 0 {
 		return "; its hooks run on this host, as root"
 	}
 	return "; its hooks run on this host, as this user"
 }
 
 // addService adds the charm, the service and its first units in one transaction, so that no service is left
-// behind if a placement is wrong. It adds one unit, or all units if each unit has its own placement.
+// behind if a placement is wrong. The first units are one for each placement. It returns
+// [state.ErrRevisionTaken] if the URL belongs to a charm with different content.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.release.put(d.o, d.state, url)
 	if err != nil {
@@ -374,6 +384,7 @@ func (d *deployment) addService(url charm.URL) error {
 		return err
 	}
 	d.release.markDownloaded(resources)
+
 	d.service.Charm = url.String()
 	d.service.Series = url.Series
 	d.service.Origin = d.release.origin(d.channel, url.Series)
@@ -398,27 +409,35 @@ func (d *deployment) addService(url charm.URL) error {
 		if err := putResources(tx, d.service.Name, resources); err != nil {
 			return err
 		}
-		if d.units == 0 {
-			return nil
-		}
-
-		var errs []error
-		for _, p := range d.placements {
-			_, err := tx.AddUnit(d.service.Name, p)
-			errs = append(errs, err)
-		}
-
-		return errors.Join(errs...)
+		return d.addFirstUnits(tx)
 	})
 }
 
+// addFirstUnits adds one unit for each placement, or none if the service gets no units of its own. Errors of
+// several placements are returned together.
+func (d *deployment) addFirstUnits(tx *state.Tx) error {
+	if d.units == 0 {
+		return nil
+	}
+
+	var errs []error
+	for _, p := range d.placements {
+		_, err := tx.AddUnit(d.service.Name, p)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // addUnits adds the units that addService did not add. It adds no units of a subordinate, since they come
-// with their principals.
+// with their principals. If there are units left, d.placements has one placement for all of them.
 func (d *deployment) addUnits() error {
-	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, max(0, d.units-len(d.placements)), d.placements...)
+	remaining := max(0, d.units-len(d.placements))
+	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, remaining, d.placements...)
 	return err
 }
 
+// noteUnsupported warns if the charm uses features that this version of bijou does not have. jujuVersion is the
+// version of Juju that the charm's hooks see.
 func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
 	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
 		o.note("warning: the charm asks for features that this version of bijou does not have: %s",

@@ -30,7 +30,8 @@ func (c deployCmd) refuseBundleFlags() error {
 	return nil
 }
 
-// checkStepSeries returns an error before the first step if the machines of a new service cannot be created.
+// checkStepSeries returns an error if machines for one of the steps cannot be created, since this host lacks a
+// prerequisite of their series. With --force or --force-series it checks nothing.
 func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.Step) error {
 	env, err := state.Read(o.ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -48,14 +49,24 @@ func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.S
 	return nil
 }
 
-// deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one
-// by one.
-func (c deployCmd) deployBundle(o *operator, path string) error {
-	// One unit is the default.
+// refuseCharmFlags returns an error for flags and arguments that apply only to charms.
+func (c deployCmd) refuseCharmFlags() error {
 	hasText := cmp.Or(c.Service, c.Series, c.JujuVersion, c.HookDialect, c.To) != ""
 	hasList := len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage)+len(c.AttachStorage) > 0
-	if hasText || hasList || c.NumUnits != 1 {
+	// One unit is the default.
+	hasCount := c.NumUnits != 1
+	if hasText || hasList || hasCount {
 		return console.Usage(errors.New("a bundle allows only --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format: put everything else into the bundle or an overlay"))
+	}
+
+	return nil
+}
+
+// deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one by
+// one. With --dry-run, it only rehearses them. path is the bundle's file.
+func (c deployCmd) deployBundle(o *operator, path string) error {
+	if err := c.refuseCharmFlags(); err != nil {
+		return err
 	}
 
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
@@ -87,7 +98,9 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return console.Hint(err, "the finished steps stay; run the same command again to continue")
 		}
 
-		if slices.ContainsFunc(steps, func(s bundle.Step) bool { return s.Action == bundle.Upgrade }) {
+		// Only an upgrade leaves charms that no service uses.
+		isUpgrade := func(step bundle.Step) bool { return step.Action == bundle.Upgrade }
+		if slices.ContainsFunc(steps, isUpgrade) {
 			o.sweepCharms(s)
 		}
 		return nil
@@ -95,7 +108,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 }
 
 // rehearseBundle executes all steps in a rehearsal, and returns the error that the steps would return. It
-// prints nothing.
+// changes and prints nothing.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
 		e := bundleExecutor{
@@ -125,8 +138,8 @@ func (o *operator) showSteps(format string, steps []bundle.Step) error {
 // bundleExecutor executes the steps of a bundle.
 type bundleExecutor struct {
 	o        *operator
-	base     *state.State
-	state    state.Writer
+	base     *state.State // the environment's state
+	state    state.Writer // the target of the steps: base, or a rehearsal
 	cmd      deployCmd
 	machines map[string]string // the result of MachinesThere, and the machines that have been added since then
 	*bundle.Comparison
@@ -150,6 +163,7 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 // execute executes one step. After an interruption the whole command can be repeated, since the next
 // comparison finds the remaining steps.
 func (e bundleExecutor) execute(step bundle.Step) error {
+	// A step for a relation has no resources, and does not use service.
 	service := step.What
 	files := map[string]string{}
 	for _, resource := range step.Resources {
@@ -179,20 +193,20 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 // deploy adds the application of a step. files are the files of its resources, by name.
 func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error {
 	lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries)
-	added := state.Service{
+	service := state.Service{
 		Name:        step.What,
 		Storage:     step.Storage,
 		ForceSeries: lifted.Series,
 		Force:       lifted.Missing,
 	}
 	if step.Constraints != nil {
-		added.Constraints = *step.Constraints
+		service.Constraints = *step.Constraints
 	}
 
 	d := deployment{
 		o:       e.o,
 		state:   e.state,
-		service: added,
+		service: service,
 		config:  step.Options,
 		series:  step.Series,
 	}
@@ -205,9 +219,9 @@ func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error 
 	return d.run()
 }
 
-// upgrade upgrades the application to the bundle's charm.
+// upgrade upgrades the application to the bundle's charm, as juju refresh does.
 func (e bundleExecutor) upgrade(service string) error {
-	c := refreshCmd{
+	refresh := refreshCmd{
 		Service:     service,
 		Switch:      e.Applications[service].Charm,
 		Repository:  e.cmd.Repository,
@@ -216,16 +230,17 @@ func (e bundleExecutor) upgrade(service string) error {
 		DryRun:      e.cmd.DryRun,
 	}
 	if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
-		c.Switch = "ch:" + f.name
-		c.Channel = f.channel
-		c.Revision = e.Applications[service].Revision
+		refresh.Switch = "ch:" + f.name
+		refresh.Channel = f.channel
+		refresh.Revision = e.Applications[service].Revision
 	}
 
-	return c.settle(e.o, e.base, e.state)
+	return refresh.settle(e.o, e.base, e.state)
 }
 
-// change executes a step in one transaction. release is the store's release whose resources were downloaded,
-// or nil.
+// change applies the options, constraints and all other parts of a step to an existing service, in one
+// transaction. files are the files of the step's resources, by name. release is the store's release from
+// which files were downloaded, or nil if all files are the bundle's.
 func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *charmRelease) error {
 	resources, err := e.o.storeResources(e.state, files)
 	if err != nil {
@@ -266,15 +281,19 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 	})
 }
 
-// addUnits adds the units of a step. It adds a machine of the bundle in one transaction with the machine's
-// first unit. If the command is repeated, it finds the machine again by that unit.
+// addUnits adds the units of a step, and records their machines in e.machines. If the step's machine is a
+// machine of the bundle that does not exist yet, addUnits adds the machine in one transaction with its first
+// unit. If the command is repeated, that unit identifies the machine.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
 	machines := e.machines
-	p := state.Placement{Machine: cmp.Or(machines[step.Place], step.Place)}
-	if step.Machine != nil {
+	existing := machines[step.Place]
+	p := state.Placement{Machine: cmp.Or(existing, step.Place)}
+	isBundleMachine := step.Machine != nil
+	if isBundleMachine {
 		p.Place = step.Place
 	}
-	if p.Place == "" || machines[step.Place] != "" {
+
+	if !isBundleMachine || existing != "" {
 		// AddUnits also returns the units that it added before an error.
 		units, err := e.state.AddUnits(e.o.ctx, step.What, len(step.Units), p)
 		for i, u := range units {
@@ -296,7 +315,8 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 	})
 }
 
-// findBundle returns a bundle's file: a .yaml or .yml file, or bundle.yaml in a directory that is not a charm.
+// findBundle returns the bundle's file for a path: the path itself if it ends in .yaml or .yml, or
+// bundle.yaml in a directory that is not a charm. isBundle is false for any other path.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -304,11 +324,19 @@ func findBundle(path string) (file string, isBundle bool) {
 	}
 
 	file = filepath.Join(path, "bundle.yaml")
-	_, err = os.Stat(file)
-	_, noCharm := os.Stat(filepath.Join(path, "metadata.yaml"))
-	craft, noCraft := readFile(filepath.Join(path, "charmcraft.yaml"), charm.MaxYAML)
-	return file, err == nil && noCharm != nil &&
-		(noCraft != nil || regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft))
+	if _, err := os.Stat(file); err != nil {
+		return file, false
+	}
+	if _, err := os.Stat(filepath.Join(path, "metadata.yaml")); err == nil {
+		return file, false
+	}
+
+	// The charmcraft.yaml of a source tree says whether the directory is a charm or a bundle.
+	craft, err := readFile(filepath.Join(path, "charmcraft.yaml"), charm.MaxYAML)
+	if err != nil {
+		return file, true
+	}
+	return file, regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft)
 }
 
 // openBundle compares the bundle with the chosen environment, and calls f with the result. It removes
@@ -329,8 +357,8 @@ func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b
 	})
 }
 
-// compareBundle reads the bundle with its overlays, finds its charms, and compares it with the environment.
-// It returns all errors together.
+// compareBundle reads the bundle with its overlays, finds its charms, and compares the bundle with the
+// environment. Errors about several applications or parts of the bundle are returned together.
 func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch string) (*bundle.Comparison, error) {
 	b, missing, err := c.parseBundle(o, path)
 	if err != nil {
@@ -354,8 +382,9 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	return bundle.Compare(b, found, env, lifted)
 }
 
-// parseBundle reads the bundle with its overlays. missing has an error for each part that bijou cannot do. With
-// --force, the bundle ignores these parts instead. If the bundle is invalid, err also contains the missing parts.
+// parseBundle reads the bundle with its overlays. missing has an error for each part that bijou does not
+// support. With --force, parseBundle adds these parts to b.Ignored instead. If the bundle is invalid, err
+// also contains the errors about these parts.
 func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, missing []error, err error) {
 	paths := append([]string{path}, c.Overlay...)
 	for i := range paths {
@@ -389,8 +418,8 @@ func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, miss
 	return b, missing, nil
 }
 
-// findBundleCharms finds the charm of each application, in the store or on this host. It returns errs with its own
-// errors. If there are errs already, it does not ask the store.
+// findBundleCharms finds the charm of each application, in the store or on this host. errs are earlier errors
+// about the bundle, which err also contains. If there are any, findBundleCharms does not ask the store.
 func (c deployCmd) findBundleCharms(
 	o *operator,
 	s *state.State,
@@ -405,6 +434,7 @@ func (c deployCmd) findBundleCharms(
 			errs = append(errs, err)
 		}
 	}
+
 	for i, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		o.reportSteps(state.Steps{What: "applications read", Done: i, Total: len(b.Applications)})
 		if c.isFromStore(b.Applications[name].Charm) {
@@ -446,8 +476,8 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 // resolveSymlinks returns the path without symlinks. If the file does not exist, it resolves the symlinks in
 // those parent directories that exist.
 func resolveSymlinks(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
 	}
 
 	parent := filepath.Dir(path)
@@ -458,38 +488,54 @@ func resolveSymlinks(path string) string {
 	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
-// readApplication reads the charm and resources of a bundle's application from this host. have is the existing
-// service, if there is one.
+// readApplication reads the charm and resources of a bundle's application from this host. deployed is the
+// existing service, or the zero value.
 func (c deployCmd) readApplication(
 	o *operator,
 	name string,
 	a *bundle.Application,
-	have bundle.Service,
+	deployed bundle.Service,
 	scratch string,
 ) (found bundle.Found, err error) {
 	if scratch, err = os.MkdirTemp(scratch, name); err != nil {
 		return found, err
 	}
+
+	// Errors about the charm and its resources are returned together.
+	found, charmErr := c.readBundleCharm(o, a, deployed, scratch)
+	var resourcesErr error
+	found.Resources, resourcesErr = sumResources(a)
+	return found, errors.Join(charmErr, resourcesErr)
+}
+
+// readBundleCharm reads the charm of a bundle's application from this host, without its resources.
+func (c deployCmd) readBundleCharm(
+	o *operator,
+	a *bundle.Application,
+	deployed bundle.Service,
+	scratch string,
+) (found bundle.Found, err error) {
 	release, err := charmSource{
 		name:       a.Charm,
 		repository: c.Repository,
 		series:     a.Series,
 		tools:      o.parts.HookTools,
 	}.find(o.ctx, scratch)
-	if err == nil {
-		found.Found = release.found
-		found.Origin = release.origin("", "")
-		found.Source = release
-	}
-	if err == nil && have.Name != "" && found.Meta.Name == have.Charm.Meta.Name {
-		found.IsSame, err = o.isSameCharm(found.Found, have.Charm)
+	if err != nil {
+		return found, err
 	}
 
-	var sumErr error
-	found.Resources, sumErr = sumResources(a)
-	return found, errors.Join(err, sumErr)
+	found.Found = release.found
+	found.Origin = release.origin("", "")
+	found.Source = release
+	if deployed.Name != "" && found.Meta.Name == deployed.Charm.Meta.Name {
+		found.IsSame, err = o.isSameCharm(found.Found, deployed.Charm)
+	}
+	return found, err
 }
 
+// sumResources returns the checksums of the files of the application's resources, by the resources' names.
+// Errors about several files are returned together.
 func sumResources(a *bundle.Application) (map[string]resources.Resource, error) {
 	sums := map[string]resources.Resource{}
 	var errs []error

@@ -37,7 +37,7 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 		return console.Usage(fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision))
 	}
 
-	// The store is asked for the base as given, and takeSeries replaces it with its series.
+	// The store must get the base as the operator gave it. takeSeries replaces a base with its series.
 	base := c.Series
 	if err := c.takeSeries(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	}
 	defer os.RemoveAll(scratch)
 
-	bundlePath := "" // stays "" for a charm
+	bundlePath := ""
 	err = o.openChosen(func(s *state.State) error {
 		st, err := o.openCharmStore(s)
 		if err != nil {
@@ -68,15 +68,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 			base:       base,
 			words:      c.Resource,
 		}
-		if err := f.find(service); err != nil {
-			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
-		}
-
-		if f.release.Type == charmsource.TypeBundle {
-			bundlePath, err = st.downloadBundle(f.release, scratch)
-			return err
-		}
-		return c.deployFound(o, &f, service, scratch)
+		bundlePath, err = c.deployCharmOrFetchBundle(o, &f, service, scratch)
+		return err
 	})
 	if err != nil {
 		return err
@@ -91,6 +84,24 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	return c.deployBundle(o, bundlePath)
 }
 
+// deployCharmOrFetchBundle finds the charm or bundle of f in the store. It deploys a charm, and returns "".
+// It only downloads a bundle, and returns the path of its bundle.yaml below scratch.
+func (c deployCmd) deployCharmOrFetchBundle(
+	o *operator,
+	f *storeFinder,
+	service state.Service,
+	scratch string,
+) (bundlePath string, err error) {
+	if err := f.find(service); err != nil {
+		return "", o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+	}
+
+	if f.release.Type == charmsource.TypeBundle {
+		return f.downloadBundle(f.release, scratch)
+	}
+	return "", c.deployFound(o, f, service, scratch)
+}
+
 // deployFound deploys the charm that f has found.
 func (c deployCmd) deployFound(o *operator, f *storeFinder, service state.Service, scratch string) error {
 	if err := c.refuseBundleFlags(); err != nil {
@@ -103,8 +114,8 @@ func (c deployCmd) deployFound(o *operator, f *storeFinder, service state.Servic
 	return c.execute(f.state, d)
 }
 
-// prepareFromStore returns the deployment of the charm. It rehearses the deployment before it downloads the
-// files.
+// prepareFromStore returns the deployment of the charm that f has found, with the downloaded files below
+// scratch. It rehearses the deployment before it downloads anything.
 func (c deployCmd) prepareFromStore(
 	o *operator,
 	f *storeFinder,
@@ -118,6 +129,7 @@ func (c deployCmd) prepareFromStore(
 	if err != nil {
 		return nil, err
 	}
+
 	d.channel = f.channel
 	if err := d.rehearse(f.state); err != nil {
 		return nil, err
@@ -130,8 +142,8 @@ func (c deployCmd) prepareFromStore(
 	return d, err
 }
 
-// download downloads the charm, unless describe has done so. Like describe it sets f.release.found. It returns an
-// error if the download is a different charm than described.
+// download downloads the charm and sets f.release.found. It does nothing if describe has already done both.
+// It returns an error if the downloaded charm is not the charm that the store described.
 func (f *storeFinder) download(scratch string) error {
 	if f.release.kept {
 		return nil
@@ -141,14 +153,16 @@ func (f *storeFinder) download(scratch string) error {
 	if err := f.release.download(f.o, scratch); err != nil {
 		return err
 	}
-	got := f.release.found.Meta
-	if got.Subordinate != described.Subordinate || got.Name != described.Name {
+
+	downloaded := f.release.found.Meta
+	if downloaded.Subordinate != described.Subordinate || downloaded.Name != described.Name {
 		return fmt.Errorf("the download is not the charm %q that the store describes", f.name)
 	}
 	return nil
 }
 
-// rehearse finds the errors of a deployment. For that, it deploys in a rehearsal, without files.
+// rehearse runs the deployment in a rehearsal, without files, and returns the error that the deployment would
+// return.
 func (d *deployment) rehearse(s *state.State) error {
 	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
 		try := *d
@@ -175,9 +189,9 @@ type storeFinder struct {
 	picked  map[string]int    // revisions of resources in the store, by name
 }
 
-// find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment has the wanted
-// revision already, it does not ask the store. If the store cannot be reached, it takes a release that the
-// environment has.
+// find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment already has
+// the wanted revision, find does not ask the store. If the store cannot be reached, find uses a release that
+// the environment has.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {
@@ -200,12 +214,13 @@ func (f *storeFinder) find(service state.Service) error {
 	}
 
 	f.release, err = f.resolve(f.wish)
-	switch {
-	case kept != nil && errors.Is(err, charmsource.ErrAway):
+	if kept != nil && errors.Is(err, charmsource.ErrAway) {
 		f.o.note("warning: %v", err)
 		f.o.note("using revision %d, which is already in this model", kept.Revision)
 		f.release = kept
-	case err != nil:
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 
@@ -213,46 +228,49 @@ func (f *storeFinder) find(service state.Service) error {
 	return nil
 }
 
-// findKeptRelease returns the newest release of the charm, of the wanted channel or revision, that the environment
-// has. It returns nil if there is none.
+// findKeptRelease returns the newest release that the environment has and the operator wants. It returns nil
+// if there is none.
 func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
-	all, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
+	charms, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
 	if err != nil {
 		return nil, err
 	}
 
-	var best *state.Charm
-	for i, c := range all {
-		if c.Store == nil || c.Store.Name != f.name {
+	var newest *state.Charm
+	for i, c := range charms {
+		if c.Store == nil || c.Store.Name != f.name || !f.wants(c.Store) {
 			continue
 		}
-		isWanted := c.Store.Revision == f.revision
-		switch {
-		case f.revision > 0:
-			// Only the revision matters.
-		case f.channel == charmsource.DefaultChannel:
-			isWanted = c.Store.Default
-		default:
-			isWanted = c.Store.Channel != "" &&
-				charmsource.WholeChannel(c.Store.Channel) == charmsource.WholeChannel(f.channel)
-		}
-		if isWanted && (best == nil || c.Store.Revision > best.Store.Revision) {
-			best = &all[i]
+		if newest == nil || c.Store.Revision > newest.Store.Revision {
+			newest = &charms[i]
 		}
 	}
-	if best == nil {
+	if newest == nil {
 		return nil, nil
 	}
-	kept := keptRelease(*best)
+
+	kept := keptRelease(*newest)
 	kept.source = f.charmStore
 	if f.revision == 0 {
-		kept.Channel = best.Store.Channel
+		kept.Channel = newest.Store.Channel
 	}
 	return kept, nil
 }
 
-// keptRelease returns the release of a charm that the environment has, in the form in which the store would
-// describe it. The release has no channel.
+// wants reports whether a charm of the wanted name has the wanted revision or, if none is given, comes from
+// the wanted channel.
+func (f *storeFinder) wants(c *state.StoreCharm) bool {
+	if f.revision > 0 {
+		return c.Revision == f.revision
+	}
+	if f.channel == charmsource.DefaultChannel {
+		return c.Default
+	}
+	return c.Channel != "" && charmsource.WholeChannel(c.Channel) == charmsource.WholeChannel(f.channel)
+}
+
+// keptRelease returns the release from which the environment's charm came, in the form in which the store
+// describes releases. The release has no channel and no source.
 func keptRelease(c state.Charm) *charmRelease {
 	var bases []charmsource.Base
 	for _, text := range c.Store.Bases {
@@ -273,9 +291,9 @@ func keptRelease(c state.Charm) *charmRelease {
 	}}
 }
 
-// describe reads the charm from the store's description, before it is downloaded, and finds the revisions of
-// resources that the operator picked. If the environment has the release, describe reads its archive instead. It
-// sets f.release.found and f.release.Resources.
+// describe reads the charm from the store's description, without a download, and finds the revisions of
+// resources that the operator picked. If the environment has the release, describe reads the release's
+// archive instead. describe sets f.release.found and f.release.Resources.
 func (f *storeFinder) describe(scratch string) (err error) {
 	if f.release.kept {
 		err = f.release.download(f.o, scratch)
@@ -286,6 +304,7 @@ func (f *storeFinder) describe(scratch string) (err error) {
 		return err
 	}
 
+	// If machines can have any series, they get the series of the release.
 	if base := f.release.Base; len(f.env.MachineSeries()) == 0 && base.Name != "" {
 		f.release.found.Series = charm.SeriesOfBase(base.String())
 	}
@@ -295,8 +314,8 @@ func (f *storeFinder) describe(scratch string) (err error) {
 	return f.pickResources()
 }
 
-// pickResources asks the store for the revisions of resources that the operator picked, and replaces those of
-// f.release.Resources.
+// pickResources asks the store for the revisions of resources that the operator picked. In
+// f.release.Resources, they replace the released revisions.
 func (f *storeFinder) pickResources() error {
 	if len(f.picked) == 0 {
 		return nil
@@ -312,9 +331,10 @@ func (f *storeFinder) pickResources() error {
 	}
 
 	picked := release.Resources
-	f.release.Resources = slices.DeleteFunc(f.release.Resources, func(old charmsource.Resource) bool {
+	isReplaced := func(old charmsource.Resource) bool {
 		return slices.ContainsFunc(picked, func(r charmsource.Resource) bool { return r.Name == old.Name })
-	})
+	}
+	f.release.Resources = slices.DeleteFunc(f.release.Resources, isReplaced)
 	f.release.Resources = append(f.release.Resources, picked...)
 	return nil
 }
@@ -326,6 +346,7 @@ func (f *storeFinder) checkGiven() error {
 			return err
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(f.given)) {
 		if _, err := f.release.found.Meta.ResourceFile(name); err != nil {
 			return err
@@ -337,8 +358,8 @@ func (f *storeFinder) checkGiven() error {
 	return nil
 }
 
-// splitResources separates NAME=FILE from NAME=REVISION. A number is a revision, unless there is a file with that
-// name.
+// splitResources separates the words NAME=FILE from the words NAME=REVISION. A number is a revision, unless a
+// file with that name exists.
 func splitResources(words []string) (files map[string]string, revisions map[string]int, err error) {
 	files, err = parsePairs(words)
 	if err != nil {
@@ -348,7 +369,9 @@ func splitResources(words []string) (files map[string]string, revisions map[stri
 	revisions = map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		n, err := strconv.Atoi(files[name])
-		if _, missing := os.Stat(files[name]); err == nil && n >= 0 && missing != nil {
+		isNumber := err == nil && n >= 0
+		_, statErr := os.Stat(files[name])
+		if isNumber && statErr != nil {
 			revisions[name] = n
 			delete(files, name)
 		}
@@ -356,20 +379,22 @@ func splitResources(words []string) (files map[string]string, revisions map[stri
 	return files, revisions, nil
 }
 
-// getResources returns the file of each resource. That is the given file or, if there is none, the store's,
-// which it downloads. It records the revisions of the downloaded ones in f.release.resources.
+// getResources returns the files of the charm's resources, by name. For a resource without a given file, it
+// downloads the store's file below scratch. f.release.resources gets the revisions of the downloaded
+// resources.
 func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
-	files := maps.Clone(f.given)
 	released, err := f.findResources()
 	if err != nil {
 		return nil, err
 	}
 
+	files := maps.Clone(f.given)
 	f.release.resources = map[string]int{}
 	for _, resource := range released {
 		name := resource.Name
 		_, err := f.release.found.Meta.ResourceFile(name)
-		if files[name] != "" || err != nil || resource.File.URL == "" {
+		hasFile := err == nil && resource.File.URL != ""
+		if files[name] != "" || !hasFile {
 			continue
 		}
 		if resource.File.Size > resources.MaxSize {
@@ -386,37 +411,39 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	return files, nil
 }
 
-// findResources returns the resources that belong to the release. If the release was found by its revision,
-// or comes from the environment, findResources uses missing resources from the channel's release. If it
-// cannot find that release, it prints a warning and leaves these resources out.
+// findResources returns the store's resources for the release. A release that was found by its revision, or
+// that comes from the environment, can lack resources. findResources takes the missing resources from the
+// channel's current release. If it cannot find that release, it prints a warning and leaves the missing
+// resources out.
 func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
 	var missing []string
 	for name := range f.release.found.Meta.Resources {
-		isThere := func(r charmsource.Resource) bool { return r.Name == name }
-		if f.given[name] != "" || slices.ContainsFunc(f.release.Resources, isThere) {
+		isNamed := func(r charmsource.Resource) bool { return r.Name == name }
+		if f.given[name] != "" || slices.ContainsFunc(f.release.Resources, isNamed) {
 			continue
 		}
 		if _, err := f.release.found.Meta.ResourceFile(name); err == nil {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 || f.release.Channel != "" && !f.release.kept {
+	isChannelRelease := f.release.Channel != "" && !f.release.kept
+	if len(missing) == 0 || isChannelRelease {
 		return f.release.Resources, nil
 	}
 
-	w := f.wish
-	w.Revision = 0
-	released, err := charmsource.ResolveOne(f.o.ctx, f, w)
+	wish := f.wish
+	wish.Revision = 0
+	current, err := charmsource.ResolveOne(f.o.ctx, f, wish)
 	if err != nil {
 		f.o.note("warning: cannot find out which resources belong to this release: %v", err)
 		return f.release.Resources, nil
 	}
 
-	all := slices.Clone(f.release.Resources)
-	for _, r := range released.Resources {
+	resources := slices.Clone(f.release.Resources)
+	for _, r := range current.Resources {
 		if slices.Contains(missing, r.Name) {
-			all = append(all, r)
+			resources = append(resources, r)
 		}
 	}
-	return all, nil
+	return resources, nil
 }

@@ -28,7 +28,7 @@ type destroyModelCmd struct {
 	NoWait         bool `hidden:"" help:"No effect: --force never waits."`
 }
 
-// Run destroys the environment. It can be repeated until nothing is left.
+// Run destroys the environment. After an error, the command can be repeated until nothing is left.
 func (c destroyModelCmd) Run(o *operator) error {
 	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
 	if err != nil {
@@ -48,6 +48,7 @@ func (c destroyModelCmd) Run(o *operator) error {
 	if !lock.Bootstrapped() {
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
+
 	folders := findHostFolders(o, e)
 	if err := c.destroy(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
@@ -60,28 +61,29 @@ func (c destroyModelCmd) Run(o *operator) error {
 	return nil
 }
 
-// findHostFolders describes the host directories that operators have named for storage, and the storage in
-// each. The contents of these directories are never removed. It returns none if it cannot read the state.
+// findHostFolders returns a description of each directory that operators have chosen for storage with
+// host:/DIRECTORY: the directory, its machine and the storage in it. bijou never removes the content of these
+// directories. findHostFolders returns none if it cannot read the state.
 func findHostFolders(o *operator, e home.Environment) (folders []string) {
-	var all []state.Storage
+	var storages []state.Storage
 	err := o.openUnchecked(e, func(s *state.State) (err error) {
-		all, err = state.Read(o.ctx, s, (*state.View).Storages)
+		storages, err = state.Read(o.ctx, s, (*state.View).Storages)
 		return err
 	})
 	if err != nil {
 		return nil
 	}
 
-	ids := map[string][]string{}
-	for _, s := range all {
-		if folder, is := strings.CutPrefix(s.Pool, charm.PoolHost+":"); is {
-			where := folder + " of machine " + s.Machine
-			ids[where] = append(ids[where], s.ID)
+	idsAt := map[string][]string{}
+	for _, s := range storages {
+		if folder, isOnHost := strings.CutPrefix(s.Pool, charm.PoolHost+":"); isOnHost {
+			place := folder + " of machine " + s.Machine
+			idsAt[place] = append(idsAt[place], s.ID)
 		}
 	}
 
-	for _, where := range slices.Sorted(maps.Keys(ids)) {
-		folders = append(folders, fmt.Sprintf("%s (%s)", where, strings.Join(ids[where], ", ")))
+	for _, place := range slices.Sorted(maps.Keys(idsAt)) {
+		folders = append(folders, fmt.Sprintf("%s (%s)", place, strings.Join(idsAt[place], ", ")))
 	}
 	return folders
 }
@@ -101,7 +103,7 @@ func (c destroyModelCmd) destroy(o *operator, chosen home.Environment, lock *hom
 		return err
 	}
 
-	// If the phase is Removing, an earlier, interrupted destroy-model has already drained it.
+	// In the phase Removing, an earlier destroy-model that was interrupted has already drained the environment.
 	if !c.Force && e.Phase != home.Removing {
 		if err := c.drain(o, e); err != nil {
 			return console.Hint(err, "to remove the model without stop hooks: --force")
@@ -199,7 +201,8 @@ func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }
 
-// drain destroys the services, and returns when all services are gone or only units in error are left.
+// drain destroys the services, and returns when all services are gone or only units in error are left. It
+// returns an error if the units make no progress for c.Timeout.
 func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		if err := destroyServices(o.ctx, s); err != nil {
@@ -252,8 +255,8 @@ func destroyServices(ctx context.Context, s *state.State) error {
 		return err
 	}
 
-	for _, sv := range services {
-		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
+	for _, service := range services {
+		if err := s.DestroyService(ctx, service.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
 	}

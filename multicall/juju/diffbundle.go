@@ -15,7 +15,7 @@ type diffBundleCmd struct {
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 }
 
-// Run prints the differences.
+// Run prints the differences between the bundle and the environment.
 func (c diffBundleCmd) Run(o *operator) error {
 	path, isBundle := findBundle(c.Bundle)
 	if !isBundle {

@@ -36,7 +36,7 @@ type HookOutcome struct {
 	Changed int // how many settings and ports the command has changed
 }
 
-// Run runs the command and ends with its exit code.
+// Run runs the command as if it were a hook. The exit code of juju is the command's.
 func (c doCmd) Run(o *operator) error {
 	if _, err := charm.ParseDialect(c.HookDialect); err != nil {
 		return console.Usage(err)
@@ -87,11 +87,13 @@ func (c doCmd) stateURL(o *operator) string {
 	return c.State
 }
 
-// runAsHook runs the command with the hook tools, and exits as the command did.
+// runAsHook runs the command with the hook tools. The error that it returns makes juju exit with the
+// command's exit code.
 func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.Hooks.Run(o.ctx, s, command)
 		if outcome.Changed > 0 && e.Dir != "" {
+			// The changes have no effect until the agents act on them.
 			o.warnIfDown(e)
 		}
 		return console.Exit(outcome.Exit, err)

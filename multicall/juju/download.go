@@ -31,7 +31,7 @@ type downloadCmd struct {
 
 // Run downloads a release, with its resources if the flags request them.
 func (c downloadCmd) Run(o *operator) error {
-	w, err := c.wish()
+	wish, err := c.wish()
 	if err != nil {
 		return err
 	}
@@ -42,57 +42,51 @@ func (c downloadCmd) Run(o *operator) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
-		r, err := st.resolve(w)
+		r, err := st.resolve(wish)
 		if err != nil {
-			return fmt.Errorf("cannot download %q: %w", w.Name, err)
+			return fmt.Errorf("cannot download %q: %w", wish.Name, err)
 		}
 		if c.Pipe != "" {
 			return c.pipe(st, r)
 		}
 
-		path := cmp.Or(c.Filepath, fmt.Sprintf("%s_r%d.%s", w.Name, r.Revision, r.Type))
+		path := cmp.Or(c.Filepath, fmt.Sprintf("%s_r%d.%s", wish.Name, r.Revision, r.Type))
 		// Fetch replaces the file at its path, which must not be a device such as /dev/stdout.
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return console.Hint(fmt.Errorf("cannot download %q to %q: it exists, and is not a file", w.Name, path),
-				"to write to stdout: juju download "+w.Name+" -")
+			return console.Hint(fmt.Errorf("cannot download %q to %q: it exists, and is not a file", wish.Name, path),
+				"to write to stdout: juju download "+wish.Name+" -")
 		}
+
 		// Replace the target of a symlink, not the symlink.
 		if err := st.fetchFile(o.ctx, r.File, resolveSymlinks(path), packedFile); err != nil {
 			return err
 		}
 
-		words := []string{"juju", "deploy", asPath(path)}
+		deploy := []string{"juju", "deploy", asPath(path)}
 		if r.Type == charmsource.TypeBundle {
 			// deploy reads bundles only from the store, and from YAML files.
-			words = []string{"juju", "deploy", "ch:" + w.Name, "--revision", strconv.Itoa(r.Revision)}
+			deploy = []string{"juju", "deploy", "ch:" + wish.Name, "--revision", strconv.Itoa(r.Revision)}
 		}
+
 		if c.Resources {
-			if words, err = st.fetchResources(r, filepath.Dir(path), words); err != nil {
+			if deploy, err = st.fetchResources(r, filepath.Dir(path), deploy); err != nil {
 				return err
 			}
 		}
+
 		o.note("downloaded %s to %s", r.File.What, asPath(path))
-		o.note("hint: deploy it with: %s", quoteShellWords(words))
+		o.note("hint: deploy it with: %s", quoteShellWords(deploy))
 		return nil
 	})
 }
 
-// wish returns the release that the flags describe, or a usage error.
+// wish returns the wish for the release that the flags describe, or a usage error.
 func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 	name := strings.TrimPrefix(c.Name, "ch:")
-	channel, err := charmsource.ParseChannel(c.Channel)
-	switch {
-	case charm.CheckName(name) != nil:
-		err = fmt.Errorf("cannot download %q: that is not the name of a charm in the store", c.Name)
-	case c.Pipe != "" && c.Pipe != "-":
-		err = fmt.Errorf("unexpected %q: only - can follow the name, for stdout", c.Pipe)
-	case c.Revision < 0:
-		err = fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision)
-	case c.Revision > 0 && c.Channel+c.Base+c.Arch != "":
-		err = errors.New("--revision cannot be used with --channel, --base or --arch: a revision implies them")
-	case c.Pipe != "" && (c.Resources || c.Filepath != ""):
-		err = errors.New("--resources and --filepath cannot be used with stdout")
+	if err := c.checkFlags(name); err != nil {
+		return w, console.Usage(err)
 	}
+	channel, err := charmsource.ParseChannel(c.Channel)
 	if err != nil {
 		return w, console.Usage(err)
 	}
@@ -106,6 +100,23 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 		w.Base = parseBase(c.Base)
 	}
 	return w, nil
+}
+
+// checkFlags returns an error if the name or a flag is invalid, or if flags exclude each other.
+func (c downloadCmd) checkFlags(name string) error {
+	switch {
+	case charm.CheckName(name) != nil:
+		return fmt.Errorf("cannot download %q: that is not the name of a charm in the store", c.Name)
+	case c.Pipe != "" && c.Pipe != "-":
+		return fmt.Errorf("unexpected %q: only - can follow the name, for stdout", c.Pipe)
+	case c.Revision < 0:
+		return fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision)
+	case c.Revision > 0 && c.Channel+c.Base+c.Arch != "":
+		return errors.New("--revision cannot be used with --channel, --base or --arch: a revision implies them")
+	case c.Pipe != "" && (c.Resources || c.Filepath != ""):
+		return errors.New("--resources and --filepath cannot be used with stdout")
+	}
+	return nil
 }
 
 // resourceRevisions parses the words NAME=N of --resource.
@@ -126,7 +137,7 @@ func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	return wanted, nil
 }
 
-// pipe writes the charm to stdout, after it has verified the whole charm.
+// pipe downloads and verifies the whole file of the release, and then writes it to stdout.
 func (c downloadCmd) pipe(st *charmStore, r *charmRelease) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
@@ -138,25 +149,30 @@ func (c downloadCmd) pipe(st *charmStore, r *charmRelease) error {
 	if err := st.fetchFile(st.o.ctx, r.File, path, packedFile); err != nil {
 		return err
 	}
+
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+
 	_, err = io.Copy(st.o.streams.Out, file)
 	return err
 }
 
-// fetchResources downloads the resources, and adds to words the flags that deploy them.
+// fetchResources downloads the files of the release's resources into the directory folder. It returns the
+// words of a deploy command with the flags that attach these files.
 func (st *charmStore) fetchResources(r *charmRelease, folder string, words []string) ([]string, error) {
 	for _, resource := range r.Resources {
 		if resource.Type != charmsource.TypeFile || resource.File.URL == "" {
 			continue
 		}
+
 		name := fmt.Sprintf("resource_%s_r%d", filepath.Base(resource.Name), resource.Revision)
 		if resource.Filename != "" {
 			name += "_" + filepath.Base(resource.Filename)
 		}
+
 		path := filepath.Join(folder, name)
 		if err := st.fetchFile(st.o.ctx, resource.File, path, resourceFile); err != nil {
 			return nil, err

@@ -20,8 +20,8 @@ func environmentHelp() string {
 	return b.String()
 }
 
-// environmentValues returns all settings of an environment by name, with their defaults where they are not
-// set.
+// environmentValues returns the values of all settings of an environment, by the settings' keys. A setting
+// that is not set has its default.
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name":                 e.Name,
@@ -37,6 +37,7 @@ func environmentValues(e state.Environment) map[string]any {
 		state.ResolvedSkips:    e.ResolvedSkips(),
 	}
 
+	// A proxy that is not set is an empty text.
 	for _, key := range []string{
 		state.CharmHTTPProxy, state.CharmHTTPSProxy, state.CharmFTPProxy, state.CharmNoProxy,
 	} {
@@ -46,6 +47,7 @@ func environmentValues(e state.Environment) map[string]any {
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value
 	}
+	// Settings of Juju, and settings that a newer version of bijou has set, have no defaults.
 	for key, value := range e.Config {
 		if state.IsJujuSetting(key) || slices.Contains(e.UnknownSettings(), key) {
 			values[key] = value

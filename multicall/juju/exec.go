@@ -32,98 +32,108 @@ type execCmd struct {
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
 
-// Run queues the command on all units, waits for its end, and prints the results.
+// Run queues the command on all units, waits until it has ended on each, and prints the results. Run opens a
+// shell for an interactive command, and does not use agents for --machine.
 func (c execCmd) Run(o *operator) error {
-	switch {
-	case len(o.command) > 0 && c.wantsShell(o):
-		return c.openShell(o)
-	case len(o.command) == 0:
+	if len(o.command) == 0 {
 		return console.Hint(console.Usage(errors.New("no command given")),
 			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
 			"an action of a charm is run with: juju run UNIT ACTION")
-	case len(c.Machine) > 0 && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
+	}
+	if c.wantsShell(o) {
+		return c.openShell(o)
+	}
+
+	hasUnits := len(c.Units)+len(c.Unit)+len(c.Service) > 0 || c.All
+	if len(c.Machine) > 0 && !hasUnits {
 		return c.runOnMachines(o)
-	case len(c.Machine) > 0:
-		return console.Usage(errors.New("--machine cannot be used with units: commands for units run on their own machines"))
+	}
+	if len(c.Machine) > 0 {
+		return console.Usage(errors.New("--machine cannot be used with units: a command for a unit runs on the unit's own machine"))
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		to, err := c.findTargets(o, s)
+		targets, err := c.findTargets(o, s)
+		if err != nil && c.Format == "json" {
+			return taskError(err)
+		}
 		if err != nil {
-			if c.Format == "json" {
-				err = taskError(err)
-			}
 			return err
 		}
 
-		actions, err := enqueueCommand(o, s, to.units, asShellRuns(o.command))
+		queued, err := enqueueCommand(o, s, targets.units, asShellRuns(o.command))
 		if err != nil {
 			return err
 		}
 		if c.Background || c.Detach {
-			return actionRequest{}.reportQueued(o, s, actions)
+			return actionRequest{}.reportQueued(o, s, queued)
 		}
 
-		w := newActionWaiter(o, s, actions)
+		w := newActionWaiter(o, s, queued)
 		reason, err := w.waitOrCancel(c.Timeout)
 		if err != nil {
 			return err
 		}
 
-		return runResult{o: o, actions: w.actions, cancelReason: reason, down: to.down}.print(c.Format)
+		return runResult{o: o, actions: w.actions, cancelReason: reason, down: targets.down}.print(c.Format)
 	})
 }
 
 // wantsShell reports whether the command is interactive: with -i or -t, or a bare shell on a terminal.
 func (c execCmd) wantsShell(o *operator) bool {
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "fish", "/bin/sh", "/bin/bash"}
-	bare := len(o.command) == 1 && slices.Contains(shells, o.command[0])
-	return c.In || c.Terminal || bare && console.IsTerminal(o.streams.In)
+	isBareShell := len(o.command) == 1 && slices.Contains(shells, o.command[0])
+	return c.In || c.Terminal || isBareShell && console.IsTerminal(o.streams.In)
 }
 
 // openShell opens a shell as juju ssh does, since a command that the unit's agent runs has no stdin.
 func (c execCmd) openShell(o *operator) error {
-	var where []string
+	var targets []string
 	for _, word := range slices.Concat(c.Units, c.Unit) {
-		where = append(where, unitOfPod(word))
+		targets = append(targets, unitOfPod(word))
 	}
-	where = append(where, c.Machine...)
+	targets = append(targets, c.Machine...)
 
-	switch {
-	case len(where) != 1 || len(c.Service) > 0 || c.All:
+	if len(targets) != 1 || len(c.Service) > 0 || c.All {
 		return console.Hint(console.Usage(errors.New("cannot open a shell: want exactly one unit or machine")),
 			"juju ssh UNIT "+quoteShellWords(o.command))
-	case len(c.Machine) == 0 && !isUnitWord(where[0]):
-		return hintUnit(where[0], quoteShellWords(o.command))
+	}
+	target := targets[0]
+	if len(c.Machine) == 0 && !isUnitWord(target) {
+		return hintUnit(target, quoteShellWords(o.command))
 	}
 
 	o.note("note: %s runs as with juju ssh %s: at once, and without hook tools",
-		o.command[0], where[0])
+		o.command[0], target)
 	line := o.command
 	if len(line) > 1 {
+		// juju ssh gives a single word to the shell as it is.
 		line = []string{quoteShellWords(line)}
 	}
-	return sshCmd{Target: where[0], Command: line}.Run(o)
+	return sshCmd{Target: target, Command: line}.Run(o)
 }
 
-// refuseUnit returns the error for a word that is not a unit. Unless the word names an application, it counts
-// as the first word of the command.
+// refuseUnit returns the error for a word that stands in place of a unit, and that does not have the form of
+// a unit's name. The error has a hint with the command that the operator may have meant. If the word names no
+// application, the hint takes the word as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
+	// In other tools, -u is the user of the command.
 	if slices.Contains(c.Unit, word) && len(c.Units) > 0 {
-		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: commands run as the same user as the unit's hooks", word)),
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit, and juju exec has no option for a user: a command runs as the user of the unit's hooks", word)),
 			"juju exec "+quoteShellWords(c.Units)+" -- "+line)
 	}
 	if c.Index > 0 {
+		// compose counts from 1, and units are counted from 0.
 		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: a unit's name ends in a number", word)),
 			fmt.Sprintf("juju exec %s/%d -- %s", quoteShellWords([]string{word}), c.Index-1, line))
 	}
 
 	_, err := v.Service(appOfWord(word))
-	switch {
-	case err == nil:
+	if err == nil {
 		return hintUnit(word, line)
-	case !errors.Is(err, state.ErrNotFound):
+	}
+	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
 
@@ -140,8 +150,8 @@ func appOfWord(word string) string {
 	return word
 }
 
-// hintUnit returns the error for a word that does not name a unit. Its hints are for an application of that
-// name.
+// hintUnit returns the error for a name that is not a unit's. Its hints run the command on the units of an
+// application with that name. command is quoted for a shell.
 func hintUnit(name, command string) error {
 	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
@@ -149,14 +159,14 @@ func hintUnit(name, command string) error {
 		fmt.Sprintf("to run on one of them, in a shell: juju ssh %s/leader %s", quoteShellWords([]string{name}), command))
 }
 
-// runTargets are the units on which the command runs, sorted and without repetitions. down has an error for
-// each other requested unit.
+// runTargets are the requested units.
 type runTargets struct {
-	units []string
-	down  []error
+	units []string // the units on which the command runs, sorted, each once
+	down  []error  // an error for each unit whose agent is down
 }
 
-// findTargets returns the units that the flags name. It returns an error if none of them can run the command.
+// findTargets returns the units that the arguments and flags name. It returns an error if none of these units
+// can run the command.
 func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
@@ -171,19 +181,22 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 		return selectReachable(v, units)
 	})
 
-	switch {
-	case err != nil:
+	if err != nil {
 		return to, err
-	case len(to.units) > 0:
+	}
+
+	if len(to.units) > 0 {
 		return to, nil
-	case len(to.down) > 0:
+	}
+	if len(to.down) > 0 {
 		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
 	}
 
 	return to, errors.New("there are no units")
 }
 
-// listUnits returns the units that the words name, and those of the services in the flags, each once.
+// listUnits returns the units that the words name, and the units of the services in the flags, sorted, each
+// once.
 func (c execCmd) listUnits(o *operator, v *state.View, words []string) (units []string, err error) {
 	for _, word := range words {
 		word = unitOfPod(word)
@@ -214,7 +227,8 @@ func (c execCmd) listUnits(o *operator, v *state.View, words []string) (units []
 	return slices.Compact(units), nil
 }
 
-// unitNames returns the names of a service's units, or of all units if service is "".
+// unitNames returns the names of a service's units, or of all units if service is "". It returns an error if
+// the service does not exist or has no units.
 func unitNames(v *state.View, service string) (names []string, err error) {
 	if service != "" {
 		if _, err := v.Service(service); err != nil {
@@ -236,8 +250,8 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	return names, nil
 }
 
-// selectReachable returns the units whose agents are present or have not begun yet. On other units the
-// command would run much later, or never.
+// selectReachable separates the units whose agents are down from all other units. On a unit whose agent is
+// down, the command would run much later, or never. It returns an error if a unit does not exist.
 func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
 	for _, name := range units {
@@ -251,7 +265,9 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 		if err != nil {
 			return to, err
 		}
-		if !present && u.Charm != "" {
+		// A new unit has no charm yet, and its agent may not have started.
+		unitIsNew := u.Charm == ""
+		if !present && !unitIsNew {
 			to.down = append(to.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
 			continue
 		}
@@ -269,7 +285,7 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 const maxEnqueueBatch = 20
 
 // enqueueCommand queues the command for all units, or for none. If it fails, it cancels what it has queued.
-func enqueueCommand(o *operator, s *state.State, units, command []string) (all []actions.Action, err error) {
+func enqueueCommand(o *operator, s *state.State, units, command []string) (queued []actions.Action, err error) {
 	for batch := range slices.Chunk(units, maxEnqueueBatch) {
 		var added []actions.Action
 		err := s.Update(o.ctx, func(tx *state.Tx) error {
@@ -286,10 +302,10 @@ func enqueueCommand(o *operator, s *state.State, units, command []string) (all [
 			return nil
 		})
 		if err != nil {
-			return nil, errors.Join(err, o.cancelQueued(s, all))
+			return nil, errors.Join(err, o.cancelQueued(s, queued))
 		}
-		all = append(all, added...)
+		queued = append(queued, added...)
 	}
 
-	return all, nil
+	return queued, nil
 }

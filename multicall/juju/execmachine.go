@@ -23,8 +23,8 @@ type machineRun struct {
 	err            error // set if the command did not start, or was ended after the timeout
 }
 
-// runOnMachines runs the command on machines as juju ssh does, since a machine's agent does not run commands. It
-// runs the command once on each machine.
+// runOnMachines runs the command on all given machines at the same time, once on each, and prints the
+// results. It runs the command as juju ssh does, since a machine's agent does not run commands.
 func (c execCmd) runOnMachines(o *operator) error {
 	if c.Background || c.Detach {
 		return console.Usage(errors.New("--background cannot be used with --machine: no agent of a machine queues commands"))
@@ -39,14 +39,16 @@ func (c execCmd) runOnMachines(o *operator) error {
 
 	var runs []*machineRun
 	for _, id := range c.Machine {
-		to, err := o.findMachineFolder(id)
+		folder, err := o.findMachineFolder(id)
 		if err != nil {
 			return err
 		}
-		const interactive = false
-		r := &machineRun{machine: id, command: to.Run(to.dir, line, interactive)}
+
+		const terminal = false
+		r := &machineRun{machine: id, command: folder.Run(folder.dir, line, terminal)}
 		r.command.Stdout = &r.stdout
 		r.command.Stderr = &r.stderr
+		// The plain output of a single machine is printed at once, without a prefix.
 		if c.Format == "plain" && len(c.Machine) == 1 {
 			r.command.Stdout = o.streams.Out
 			r.command.Stderr = o.streams.Err
@@ -63,7 +65,8 @@ func (c execCmd) runOnMachines(o *operator) error {
 	return c.printMachines(o, runs)
 }
 
-// run runs the command. It ends the command after the timeout, unless the timeout is 0.
+// run runs the command and waits for its end. It kills the command after the timeout. A timeout of 0 means no
+// limit.
 func (r *machineRun) run(timeout time.Duration) {
 	// Processes that the command has started may outlive it, and keep its streams open.
 	r.command.WaitDelay = time.Second
@@ -72,19 +75,24 @@ func (r *machineRun) run(timeout time.Duration) {
 		return
 	}
 
-	timer := time.AfterFunc(cmp.Or(timeout, math.MaxInt64), func() { _ = r.command.Process.Kill() })
+	limit := cmp.Or(timeout, math.MaxInt64)
+	timer := time.AfterFunc(limit, func() { _ = r.command.Process.Kill() })
 	// printMachines takes the exit code from the command's ProcessState.
 	_ = r.command.Wait()
-	if !timer.Stop() {
+	hasExpired := !timer.Stop()
+	if hasExpired {
 		err := fmt.Errorf("the command on machine %s had not ended after %s, so bijou ended it", r.machine, timeout)
 		r.err = timeoutError(err)
 	}
 }
 
-// printMachines prints the results. For a single machine it returns the exit code of the command. For several
-// machines it returns 1 if the command failed on any of them.
+// printMachines prints the results, and returns an error that sets the exit code of juju. For a single
+// machine, that is the exit code of the command. For several machines, it is 1 if the command failed on any
+// of them.
 func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	var errs []error
+	// In the plain format, the output of a single machine already shows a failure.
+	reportsFailure := c.Format != "plain" || len(runs) > 1
 	code := console.ExitOK
 	tasks := map[string]task{}
 	for _, r := range runs {
@@ -100,31 +108,42 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 		if len(runs) == 1 {
 			code = exit
 		}
-		if exit != 0 && (c.Format != "plain" || len(runs) > 1) {
+		if exit != 0 && reportsFailure {
 			errs = append(errs, taskError(fmt.Errorf("machine %s: exit code %d", r.machine, exit)))
 		}
 		tasks[r.machine] = task{Status: "completed", Results: taskResults(nil, &exit, r.stdout.Bytes(), r.stderr.Bytes())}
 	}
 
-	switch {
-	case c.Format == "plain":
-		for _, r := range runs {
-			writePrefixed(o.streams.Out, r.machine+": ", r.stdout.String())
-			writePrefixed(o.streams.Err, r.machine+": ", r.stderr.String())
-		}
-	case len(tasks) > 0:
-		if err := o.encode(c.Format, tasks); err != nil {
-			return err
-		}
+	if err := c.printOutput(o, runs, tasks); err != nil {
+		return err
 	}
 
+	// If every command that ran has succeeded, the errors set the exit code.
 	if len(errs) > 0 && code == console.ExitOK {
 		return joinErrors(errs)
 	}
 	return console.Exit(code, joinErrors(errs))
 }
 
-// writePrefixed writes the text with the prefix at the beginning of each line.
+// printOutput prints the output of all runs as plain text, with the machine in front of each line. In any
+// other format, it prints the tasks, which are by machine.
+func (c execCmd) printOutput(o *operator, runs []*machineRun, tasks map[string]task) error {
+	if c.Format == "plain" {
+		for _, r := range runs {
+			writePrefixed(o.streams.Out, r.machine+": ", r.stdout.String())
+			writePrefixed(o.streams.Err, r.machine+": ", r.stderr.String())
+		}
+		return nil
+	}
+
+	if len(tasks) == 0 {
+		return nil
+	}
+	return o.encode(c.Format, tasks)
+}
+
+// writePrefixed writes the text with the prefix at the beginning of each line. It writes nothing for an empty
+// text.
 func writePrefixed(w io.Writer, prefix, text string) {
 	if text == "" {
 		return

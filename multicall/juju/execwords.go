@@ -9,9 +9,10 @@ import (
 	"bijou/multicall/console"
 )
 
-// cutCommand separates the command of `juju exec` and `juju run` from the arguments, so that none of its
-// words counts as an option of juju. The command begins after two dashes. For exec without dashes it begins
-// with the first word that is not a unit.
+// cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
+// to run. No word of the command then counts as an option of juju. The command begins after two dashes. For
+// exec without dashes, it begins with the first word that is not a unit. For any other command line, command
+// is empty, and own is args. From exec and run, cutCommand also removes a --wait without a time.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
@@ -19,7 +20,7 @@ func cutCommand(args []string) (own, command []string, err error) {
 	}
 
 	args = withoutBareWait(args)
-	// A call with these options is compose's run, which runs a command.
+	// A run with options for variables or a directory is compose's run, which runs a command as exec does.
 	if _, s := cutSurroundings(args, at); !s.isEmpty() {
 		args = slices.Clone(args)
 		args[at] = "exec"
@@ -29,7 +30,8 @@ func cutCommand(args []string) (own, command []string, err error) {
 	if args[at] == "exec" {
 		own, command, err = cutBareCommand(args, at)
 	}
-	if dashes := slices.Index(args, "--"); len(command) == 0 && dashes >= 0 {
+	dashes := slices.Index(args, "--")
+	if len(command) == 0 && dashes >= 0 {
 		own = args[:dashes]
 		command = args[dashes+1:]
 	}
@@ -38,15 +40,18 @@ func cutCommand(args []string) (own, command []string, err error) {
 	return own, s.around(command), err
 }
 
-// withoutBareWait drops Juju 2's --wait without a time, since both commands always wait.
+// withoutBareWait removes Juju 2's --wait without a time, since exec and run always wait.
 func withoutBareWait(args []string) (kept []string) {
 	for i, word := range args {
 		if word == "--" {
 			return append(kept, args[i:]...)
 		}
-		if bare := i+1 == len(args) || strings.HasPrefix(args[i+1], "-"); word != "--wait" || !bare {
-			kept = append(kept, word)
+
+		hasValue := i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
+		if word == "--wait" && !hasValue {
+			continue
 		}
+		kept = append(kept, word)
 	}
 
 	return kept
@@ -55,16 +60,18 @@ func withoutBareWait(args []string) (kept []string) {
 // variable matches the value of compose's -e NAME=VALUE. The name of an environment never matches.
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_]\w*=`) })
 
-// surroundings are the variables and the directory that options of compose's exec and run set for a command.
+// surroundings are the environment variables and the working directory that options of compose's exec and run
+// set for a command.
 type surroundings struct {
 	variables []string
 	directory string // empty for the charm's directory
 }
 
+// isEmpty reports whether no option sets a variable or a directory.
 func (s surroundings) isEmpty() bool { return len(s.variables) == 0 && s.directory == "" }
 
-// cutSurroundings removes the options that set a command's variables and directory from the arguments in
-// front of two dashes. own are the other arguments.
+// cutSurroundings separates the options that set a command's variables and directory from all other
+// arguments. It only reads options between the command, whose index is at, and two dashes.
 func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -84,7 +91,9 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 			own = append(own, args[i])
 			continue
 		}
+
 		if !joined {
+			// The option's value is a word of its own.
 			i++
 		}
 	}
@@ -92,8 +101,8 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	return own, s
 }
 
-// around returns a command that runs the given command with the variables and directory. A command of one word
-// is a line for a shell.
+// around returns a command that runs the given command with the variables and in the directory. Each of the
+// two commands is a program with its arguments or, if it is a single word, a line for a shell.
 func (s surroundings) around(command []string) []string {
 	if s.isEmpty() || len(command) == 0 {
 		return command
@@ -103,6 +112,7 @@ func (s surroundings) around(command []string) []string {
 	if len(command) > 1 {
 		line = quoteShellWords(command)
 	}
+
 	if len(s.variables) > 0 {
 		line = "export " + quoteShellWords(s.variables) + "; " + line
 	}
@@ -112,41 +122,56 @@ func (s surroundings) around(command []string) []string {
 	return []string{line}
 }
 
-// asShellRuns returns the words as a line for a shell if the first word is not a program, such as exit or
-// NAME=VALUE. Juju gives all commands to a shell.
+// asShellRuns returns the command as a single line for a shell if only a shell can run the command. Its first
+// word is then not a program, but a builtin such as exit, or NAME=VALUE. Otherwise asShellRuns returns the
+// command unchanged. In Juju, a shell runs all commands.
 func asShellRuns(command []string) []string {
 	builtins := []string{
 		".", "alias", "cd", "command", "declare", "eval", "exec", "exit", "export", "hash", "local", "readonly", "return", "set",
 		"shift", "shopt", "source", "trap", "type", "ulimit", "umask", "unset", "wait",
 	}
-	if len(command) < 2 || !variable().MatchString(command[0]) && !slices.Contains(builtins, command[0]) {
+	// A command of one word is a line for a shell already.
+	if len(command) < 2 {
+		return command
+	}
+
+	needsShell := variable().MatchString(command[0]) || slices.Contains(builtins, command[0])
+	if !needsShell {
 		return command
 	}
 	return []string{quoteShellWords(command)}
 }
 
-// cutBareCommand is like cutCommand, for a command that no dashes precede. Units can precede the command. It
-// returns no command if all words are units.
+// cutBareCommand is [cutCommand] for a command that no dashes precede. Units can precede the command. at is
+// the index of the word exec. command is empty if all words after exec are units.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
+	// words are the positions, after at, of the words that are not options or their values.
 	words, err := ownCommand().Words(args[at:])
-	i := slices.IndexFunc(words, func(i int) bool { return !isUnitWord(args[at+i]) })
-	if i < 0 || err != nil {
+	if err != nil {
 		return args, nil, err
+	}
+	i := slices.IndexFunc(words, func(position int) bool { return !isUnitWord(args[at+position]) })
+	if i < 0 {
+		return args, nil, nil
 	}
 
 	begins := at + words[i]
-	if i > 0 || slices.ContainsFunc(args[at:begins], namesUnits) {
+	hasUnits := i > 0 || slices.ContainsFunc(args[at:begins], namesUnits)
+	if hasUnits {
 		return args[:begins], args[begins:], nil
 	}
 
-	// The first word always counts as a unit. After it, juju's own options begin with two dashes.
+	// The command line names no units, so its first word counts as one. The command begins with the next
+	// word. If that is an option of juju, which has two dashes, the command begins with the next word that is
+	// not an option.
 	next := begins + 1
-	switch {
-	case next == len(args):
+	if next == len(args) {
 		return args, nil, nil
-	case strings.HasPrefix(args[next], "--") && len(words) == 1:
-		return args, nil, nil
-	case strings.HasPrefix(args[next], "--"):
+	}
+	if strings.HasPrefix(args[next], "--") {
+		if len(words) == 1 {
+			return args, nil, nil
+		}
 		next = at + words[1]
 	}
 	return args[:next], args[next:], nil

@@ -24,7 +24,7 @@ type exportBundleCmd struct {
 	IncludeCharmDefaults bool `help:"Include options that nobody has set, with the charms' values."`
 }
 
-// Run writes the bundle, and warns of everything that the bundle does not include.
+// Run writes the environment as a bundle, and warns of everything that the bundle does not include.
 func (c exportBundleCmd) Run(o *operator) error {
 	if c.Filename != "" && c.Charms != "" {
 		return console.Usage(errors.New("--filename and --charms cannot be used together: --charms DIR writes DIR/bundle.yaml"))
@@ -39,28 +39,22 @@ func (c exportBundleCmd) Run(o *operator) error {
 			includeDefaults(env)
 		}
 
-		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
+		current, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
 			return status.Read(v, status.Options{Now: time.Now()})
 		})
 		if err != nil {
 			return err
 		}
 
-		o.noteDamage(now.Damage)
-		b, unsaid := bundle.Export(env)
-		for _, text := range unsaid {
-			o.note("warning: the bundle does not include this: %s", text)
-		}
-
-		if secrets := b.SecretOptions(); len(secrets) > 0 {
-			o.note("warning: the bundle has options in plain text that look secret: %s",
-				strings.Join(secrets, ", "))
-		}
+		o.noteDamage(current.Damage)
+		b, omitted := bundle.Export(env)
+		o.noteExport(b, omitted)
 
 		file := c.Filename
 		if c.Charms == "" {
-			o.note("the bundle names the original files of charms and resources, which may have changed: --charms DIR writes those of the model, " +
-				"and deploying resources from elsewhere needs --allow-outside")
+			o.note("the bundle names the original files of charms and resources, which may have changed; " +
+				"--charms DIR writes the model's copies of these files; " +
+				"to deploy resources from a different directory, use --allow-outside")
 		} else {
 			file = filepath.Join(c.Charms, "bundle.yaml")
 			if err := c.writeFiles(o, s, b, env); err != nil {
@@ -81,7 +75,21 @@ func (c exportBundleCmd) Run(o *operator) error {
 	})
 }
 
-// includeDefaults adds the charm's defaults to the options of each service, for options that are not set.
+// noteExport prints warnings about an exported bundle: the facts that it does not include, and the options in
+// it that look secret.
+func (o *operator) noteExport(b *bundle.Bundle, omitted []string) {
+	for _, fact := range omitted {
+		o.note("warning: the bundle does not include this: %s", fact)
+	}
+
+	if secrets := b.SecretOptions(); len(secrets) > 0 {
+		o.note("warning: the bundle has options in plain text that look secret: %s",
+			strings.Join(secrets, ", "))
+	}
+}
+
+// includeDefaults adds to each service the options that are not set, with the charm's defaults. It leaves out
+// options without a default.
 func includeDefaults(env bundle.Environment) {
 	for name, s := range env.Services {
 		s.Options = s.Charm.Config.Effective(s.Options)
@@ -90,12 +98,14 @@ func includeDefaults(env bundle.Environment) {
 	}
 }
 
-// writeFiles writes the charms and resources, and names them in the bundle.
+// writeFiles writes the charms and resources below the directory of --charms, and makes the bundle refer to
+// these files instead of the original ones.
 func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment) error {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		a := b.Applications[name]
 		url := env.Services[name].Charm.URL
 		if a.Channel != "" {
+			// A charm from a file has a series instead of a base, a channel and a revision.
 			a.Series = env.Services[name].Series
 			a.Base = ""
 			a.Channel = ""
@@ -117,6 +127,8 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 	return nil
 }
 
+// writeBlob writes the blob with the checksum sum to the file name, which is relative to the directory of
+// --charms. It creates the file's directory.
 func (c exportBundleCmd) writeBlob(o *operator, s *state.State, sum, name string) error {
 	path := filepath.Join(c.Charms, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

@@ -19,7 +19,10 @@ func (c exposeCmd) setExposed(o *operator, exposed bool) error {
 		return err
 	}
 
-	is := map[bool]string{true: "is", false: "is not"}[exposed]
-	o.note("%s %s marked as reachable from outside; bijou does not configure any firewall", c.Service, is)
+	verb := "is not"
+	if exposed {
+		verb = "is"
+	}
+	o.note("%s %s marked as reachable from outside; bijou does not configure any firewall", c.Service, verb)
 	return nil
 }

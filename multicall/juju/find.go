@@ -33,6 +33,7 @@ type foundEntry struct {
 	StoreURL  string      `json:"store-url" yaml:"store-url"`
 }
 
+// baseEntry is a base as the command prints it.
 type baseEntry struct {
 	Name    string `json:"name" yaml:"name"`
 	Channel string `json:"channel" yaml:"channel"`
@@ -41,7 +42,7 @@ type baseEntry struct {
 // Run searches the store, and prints the charms and bundles that it finds.
 func (c findCmd) Run(o *operator) error {
 	return o.askCharmStore(func(st *charmStore) error {
-		all, err := st.store.Find(o.ctx, charmsource.Query{
+		results, err := st.store.Find(o.ctx, charmsource.Query{
 			Text:     c.Query,
 			Category: c.Category,
 			Channel:  c.Channel,
@@ -53,17 +54,21 @@ func (c findCmd) Run(o *operator) error {
 			return err
 		}
 
-		if len(all) == 0 {
+		if len(results) == 0 {
 			o.note("nothing in the store matches")
 		}
+
 		entries := []foundEntry{}
 		t := console.NewTable("NAME", "BUNDLE", "VERSION", "ARCHITECTURES", "BASES", "PUBLISHER", "SUMMARY")
-		for _, f := range all {
+		for _, f := range results {
 			e := newFoundEntry(f)
 			entries = append(entries, e)
-			isBundle := map[bool]string{true: "yes", false: "-"}[f.Type == charmsource.TypeBundle]
+			bundle := "-"
+			if f.Type == charmsource.TypeBundle {
+				bundle = "yes"
+			}
 			arches := strings.Join(e.Arches, ",")
-			t.Add(console.Plain, f.Name, isBundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
+			t.Add(console.Plain, f.Name, bundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
 		}
 		return o.printTable(c.Format, entries, t)
 	})
@@ -90,6 +95,7 @@ func newFoundEntry(f charmsource.Found) foundEntry {
 	return e
 }
 
+// archesOf returns the architectures of the bases, sorted, each once.
 func archesOf(bases []charmsource.Base) (arches []string) {
 	for _, b := range bases {
 		arches = append(arches, b.Arch)
@@ -98,7 +104,7 @@ func archesOf(bases []charmsource.Base) (arches []string) {
 	return slices.Compact(arches)
 }
 
-// baseEntries returns each base once.
+// baseEntries returns the bases without their architectures, each once.
 func baseEntries(bases []charmsource.Base) (entries []baseEntry) {
 	for _, b := range bases {
 		e := baseEntry{b.Name, b.Version}
@@ -109,6 +115,7 @@ func baseEntries(bases []charmsource.Base) (entries []baseEntry) {
 	return entries
 }
 
+// formatBases returns the bases in one line, such as ubuntu@22.04,ubuntu@24.04.
 func formatBases(bases []baseEntry) string {
 	var texts []string
 	for _, b := range bases {

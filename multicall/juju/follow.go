@@ -13,11 +13,12 @@ import (
 const (
 	// settleInterval is the pause after a read whose result is printed. Many changes in a row cost at most
 	// ten reads a second, instead of one read for each change.
-	settleInterval    = 100 * time.Millisecond
+	settleInterval = 100 * time.Millisecond
+	// awayRetryInterval is the pause before the next read from a store that is unreachable.
 	awayRetryInterval = time.Second
 )
 
-// follower reads a view of the state and prints the result. It does so again after each change.
+// follower reads a view of the state and prints the result, once, or again after each change.
 type follower struct {
 	o      *operator
 	state  *state.State
@@ -29,12 +30,13 @@ type follower struct {
 	// pollTimeout, if set, returns how long to wait for a change before the next read.
 	pollTimeout func() time.Duration
 
-	shown bool // something was shown, so from now on follow waits for an unreachable store
-	away  bool // the store cannot be reached
+	shown bool // whether a result was printed; from then on, follow waits for an unreachable store
+	away  bool // whether the store was unreachable at the last attempt
 }
 
-// follow reads and prints until ctx is done. If the store becomes unreachable after the first read, follow
-// prints one warning and waits for the store.
+// follow reads and prints until ctx is done, or until nothing reads the output any more. It returns no error
+// in these cases. If the store becomes unreachable after the first read, follow prints one warning and waits
+// for the store. Any other error ends follow.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)
@@ -61,8 +63,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// showOnce reads in one view and prints afterwards, so that a slow terminal does not keep the view open. It
-// returns the view's revision.
+// showOnce reads in one view, and prints after the view has ended, so that a slow terminal does not keep the
+// view open. It returns the view's revision.
 func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	var show func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {
@@ -99,7 +101,8 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	return err
 }
 
-// noteAway prints a warning when the store becomes unreachable, and a line when it is reachable again.
+// noteAway prints a warning when the store becomes unreachable, and a line when it is reachable again. err is
+// the error of the last read, or nil.
 func (f *follower) noteAway(err error) {
 	switch {
 	case err != nil && !f.away:

@@ -15,7 +15,8 @@ type getEnvironmentCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints one value, or all values as YAML, with the defaults.
+// Run prints the value of one setting, or the values of all settings. A setting that is not set has its
+// default.
 func (c getEnvironmentCmd) Run(o *operator) error {
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {

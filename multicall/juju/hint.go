@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 )
 
-// withHint adds to an error the hint for its kind, if there is one.
+// withHint adds to an error the hint for the kind of the error, if there is one.
 func withHint(err error) error {
 	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
 		return hintReplaced(err, replaced)
@@ -35,7 +35,7 @@ func withHint(err error) error {
 		)
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
 		return console.Hint(err,
-			"the model's store is gone; juju destroy-model --force removes the rest")
+			"the model's store is gone; juju destroy-model --force removes the rest of the model")
 	}
 
 	return err

@@ -20,7 +20,7 @@ type hookHistoryCmd struct {
 	Secrets bool   `name:"show-secrets" help:"Also show passwords and other secrets that hooks wrote."`
 }
 
-// Run prints the hooks, the oldest first.
+// Run prints the last hooks of the unit, with the oldest first.
 func (c hookHistoryCmd) Run(o *operator) error {
 	runs, running, err := c.readHooks(o)
 	if err != nil {
@@ -67,9 +67,9 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 		return err
 	}
 
-	lines, lerr := logs.Read(v, logs.Filter{Sources: []string{c.Unit}, Last: 1})
-	if lerr != nil || len(lines) == 0 {
-		return errors.Join(err, lerr)
+	lines, logErr := logs.Read(v, logs.Filter{Sources: []string{c.Unit}, Last: 1})
+	if logErr != nil || len(lines) == 0 {
+		return errors.Join(err, logErr)
 	}
 
 	return console.Hint(fmt.Errorf("unit %q was removed, with the history of its hooks", c.Unit),
@@ -88,6 +88,7 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 			row = console.Red
 		}
 		if r.Exit < 0 {
+			// The hook did not exit by itself.
 			exit = "-"
 		}
 

@@ -39,10 +39,11 @@ type infoEntry struct {
 	Tags        []string                             `json:"tags,omitempty" yaml:"tags,omitempty"`
 	Charm       *infoCharm                           `json:"charm,omitempty" yaml:"charm,omitempty"`
 	Bundle      *infoBundle                          `json:"bundle,omitempty" yaml:"bundle,omitempty"`
-	Channels    map[string]map[string][]infoRevision `json:"channels" yaml:"channels"`
+	Channels    map[string]map[string][]infoRevision `json:"channels" yaml:"channels"` // by track and risk
 	Tracks      []string                             `json:"tracks,omitempty" yaml:"tracks,omitempty"`
 }
 
+// infoRevision is a revision that a channel has, as the command prints it.
 type infoRevision struct {
 	Track    string      `json:"track" yaml:"track"`
 	Risk     string      `json:"risk" yaml:"risk"`
@@ -54,6 +55,7 @@ type infoRevision struct {
 	Bases    []baseEntry `json:"bases" yaml:"bases"`
 }
 
+// infoCharm is the part of an [infoEntry] that only charms have.
 type infoCharm struct {
 	Config      *infoConfig                  `json:"config,omitempty" yaml:"config,omitempty"`
 	Relations   map[string]map[string]string `json:"relations,omitempty" yaml:"relations,omitempty"`
@@ -61,20 +63,24 @@ type infoCharm struct {
 	UsedBy      []string                     `json:"used-by,omitempty" yaml:"used-by,omitempty"`
 }
 
+// infoConfig has the options of a charm.
 type infoConfig struct {
 	Options map[string]infoOption
 }
 
+// infoOption is an option of a charm, as the command prints it.
 type infoOption struct {
 	Type        string `yaml:"type"`
 	Description string `yaml:"description"`
 	Default     any    `yaml:"default"`
 }
 
+// infoBundle is the part of an [infoEntry] that only bundles have.
 type infoBundle struct {
 	Charms []infoBundleCharm `json:"charms,omitempty" yaml:"charms,omitempty"`
 }
 
+// infoBundleCharm is a charm that a bundle contains.
 type infoBundleCharm struct {
 	Name string `json:"name" yaml:"name"`
 }
@@ -153,6 +159,7 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 		e.Charm = c.newCharm(info)
 	}
 
+	// Branches are not shown. A track is listed even if the flags select none of its channels.
 	for _, r := range info.Channels {
 		if r.Branch != "" {
 			continue
@@ -160,33 +167,36 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 		if !slices.Contains(e.Tracks, r.Track) {
 			e.Tracks = append(e.Tracks, r.Track)
 		}
-		if !c.includes(r) {
-			continue
+		if c.includes(r) {
+			e.add(r)
 		}
-		e.add(r)
 	}
 	return e
 }
 
-// includes reports whether the flags select the release.
+// includes reports whether the flags select the release, by a base that has the architecture and base of the
+// flags.
 func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
+	wanted := parseBase(c.Base)
+	isSelected := func(b charmsource.Base) bool {
+		hasArch := c.Arch == "" || c.Arch == "all" || b.HasArch(c.Arch)
+		isWanted := wanted.Name == "" || b.String() == wanted.String()
+		return hasArch && isWanted
+	}
+
 	bases := append(slices.Clone(r.Bases), r.Base)
-	base := parseBase(c.Base)
-	hasArch := func(b charmsource.Base) bool { return c.Arch == "" || c.Arch == "all" || b.HasArch(c.Arch) }
-	return slices.ContainsFunc(bases, func(b charmsource.Base) bool {
-		return hasArch(b) && (base.Name == "" || b.String() == base.String())
-	})
+	return slices.ContainsFunc(bases, isSelected)
 }
 
-// add adds a revision to a channel's list, unless the list already has it. The most recently released
-// revision comes first.
+// add adds the release's revision to its channel's list, unless the list already has that revision. The most
+// recently released revision comes first.
 func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	risks := e.Channels[r.Track]
 	if risks == nil {
 		risks = map[string][]infoRevision{}
 		e.Channels[r.Track] = risks
 	}
-	if slices.ContainsFunc(risks[r.Risk], func(o infoRevision) bool { return o.Revision == r.Revision }) {
+	if slices.ContainsFunc(risks[r.Risk], func(listed infoRevision) bool { return listed.Revision == r.Revision }) {
 		return
 	}
 
@@ -203,8 +213,8 @@ func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
 }
 
-// newCharm reads only the metadata that the command shows, so that it can describe charms that bijou
-// refuses.
+// newCharm returns the charm-specific part of an entry. It reads only the metadata that the command shows, so
+// that it can also describe charms that bijou refuses.
 func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	var meta struct {
 		Subordinate bool                 `yaml:"subordinate"`
@@ -214,6 +224,7 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	var config struct {
 		Options map[string]infoOption `yaml:"options"`
 	}
+
 	e := &infoCharm{UsedBy: info.UsedBy}
 	if decodeDescription(info.Metadata, &meta) {
 		e.Subordinate = meta.Subordinate
@@ -229,20 +240,25 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	}
 
 	if c.Config && decodeDescription(info.Config, &config) && len(config.Options) > 0 {
-		for name, option := range config.Options {
-			// JSON has no NaN, and no dictionaries with other keys than texts.
-			if _, err := json.Marshal(option.Default); err != nil {
-				option.Default = fmt.Sprint(option.Default)
-				config.Options[name] = option
-			}
-		}
+		makeDefaultsEncodable(config.Options)
 		e.Config = &infoConfig{config.Options}
 	}
 	return e
 }
 
-// decodeDescription decodes a YAML text of the store, with the limits that apply to a charm's files. It reports
-// whether the text is valid.
+// makeDefaultsEncodable replaces each default that JSON cannot hold with its text. JSON has no NaN, and the
+// keys of its objects are strings.
+func makeDefaultsEncodable(options map[string]infoOption) {
+	for name, option := range options {
+		if _, err := json.Marshal(option.Default); err != nil {
+			option.Default = fmt.Sprint(option.Default)
+			options[name] = option
+		}
+	}
+}
+
+// decodeDescription decodes a YAML text of the store into the value at into, with the limits that apply to a
+// charm's files. It reports whether the text is valid.
 func decodeDescription(description string, into any) bool {
 	docs, err := charm.ParseYAML([]byte(description))
 	return err == nil && len(docs) == 1 && charm.DecodeYAML(docs[0], into) == nil
@@ -253,13 +269,14 @@ func decodeDescription(description string, into any) bool {
 func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 	interfaces := map[string]string{}
 	for name, node := range endpoints {
-		var whole struct {
-			Interface string `yaml:"interface"`
-		}
 		// In the short form, as in http: http, the value is the interface.
 		interfaces[name] = node.Value
-		if node.Decode(&whole) == nil && whole.Interface != "" {
-			interfaces[name] = whole.Interface
+
+		var endpoint struct {
+			Interface string `yaml:"interface"`
+		}
+		if node.Decode(&endpoint) == nil && endpoint.Interface != "" {
+			interfaces[name] = endpoint.Interface
 		}
 	}
 	return interfaces
@@ -296,19 +313,21 @@ func (e infoEntry) text() infoText {
 	return t
 }
 
-// channelLines returns a line for each channel. A closed channel is shown as ^, since it has the release of
-// the channel above it.
+// channelLines returns a line for each channel, with the channel's latest release. A channel without a
+// release is shown as ^ if the track has a more stable release, which then applies to the channel. Otherwise
+// it is shown as --.
 func (e infoEntry) channelLines() string {
 	var lines strings.Builder
 	for _, track := range e.Tracks {
-		shown := false
+		empty := "--"
 		for _, risk := range []string{"stable", "candidate", "beta", "edge"} {
 			revisions := e.Channels[track][risk]
 			if len(revisions) == 0 {
-				fmt.Fprintf(&lines, "%s/%s:  %s\n", track, risk, map[bool]string{true: "^", false: "--"}[shown])
+				fmt.Fprintf(&lines, "%s/%s:  %s\n", track, risk, empty)
 				continue
 			}
-			shown = true
+
+			empty = "^"
 			r := revisions[0]
 			fmt.Fprintf(&lines, "%s/%s:  %s  %.10s  (%d)  %s  %s  %s\n", track, risk, r.Version, r.Released, r.Revision,
 				formatMegabytes(r.Size), strings.Join(r.Arches, ", "), strings.ReplaceAll(formatBases(r.Bases), ",", ", "))
@@ -317,6 +336,8 @@ func (e infoEntry) channelLines() string {
 	return lines.String()
 }
 
+// formatMegabytes returns a size in bytes as a whole number of the largest fitting unit, such as 3MB. It
+// rounds down.
 func formatMegabytes(size int64) string {
 	units := []string{"B", "kB", "MB", "GB"}
 	for len(units) > 1 && size >= 1000 {

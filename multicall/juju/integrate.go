@@ -43,6 +43,7 @@ func (c integrateCmd) Run(o *operator) error {
 	return nil
 }
 
+// formatEndpoints returns the relation's endpoints in one line.
 func formatEndpoints(r state.Relation) string {
 	var ends []string
 	for _, e := range r.Endpoints {

@@ -17,7 +17,8 @@ type interruptCmd struct {
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"Wait at most this long for the hook, action or command to end; default 1m."`
 }
 
-// Run requests the end of the running hook, and waits for it.
+// Run requests the end of the hook, action or command that the unit runs, waits until it has ended, and
+// prints how it ended.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var op state.Op
@@ -29,22 +30,23 @@ func (c interruptCmd) Run(o *operator) error {
 			return console.Hint(err, "juju status shows the hooks that units run")
 		}
 
-		what := op.Running().Name + " of " + c.Unit
+		subject := op.Running().Name + " of " + c.Unit
 		end, err := c.awaitEnd(o, s, op)
-		switch {
-		case err != nil || o.ctx.Err() != nil:
+		if err != nil || o.ctx.Err() != nil {
 			return errors.Join(err, o.ctx.Err())
-		case end == "":
-			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout),
+		}
+		if end == "" {
+			return console.Hint(fmt.Errorf("%s has not ended after %s", subject, c.Timeout),
 				"it will end once the unit's agent is back: juju status "+c.Unit)
 		}
 
-		fmt.Fprintln(o.streams.Out, what, end)
+		fmt.Fprintln(o.streams.Out, subject, end)
 		return nil
 	})
 }
 
-// awaitEnd returns how the run ended, or "" if it did not end in time. It keeps waiting while the store is
+// awaitEnd waits until the operation has ended, and returns what [interruptCmd.describeEnd] says of the end.
+// It returns "" if the operation has not ended after the timeout. It keeps waiting while the store is
 // unreachable.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string, error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
@@ -54,14 +56,17 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 	var end string
 	f.read = func(v *state.View) (func() error, error) {
 		printNothing := func() error { return nil }
-		now, runs, err := v.Op(c.Unit)
-		if err != nil || runs && now.ID == op.ID {
+		current, isRunning, err := v.Op(c.Unit)
+		if err != nil {
 			return printNothing, err
+		}
+		if isRunning && current.ID == op.ID {
+			return printNothing, nil
 		}
 
 		end, err = c.describeEnd(v, op)
 		if err == nil {
-			// Without ctx, follow returns.
+			// follow returns once ctx is done.
 			stop()
 		}
 		return printNothing, err
@@ -71,14 +76,14 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 	return end, err
 }
 
-// describeEnd returns the end of the message about an interrupted operation. The hook may have ended before
-// the interrupt reached it.
+// describeEnd returns a clause for Run's message that says how an operation has ended. A hook may have ended
+// before the interrupt reached it.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)
 		return fmt.Sprintf("has ended: %s", a.Status), err
 	}
-	// A failure of update-status does not count, since the hook runs again later.
+	// A failure of update-status does not need juju resolved, since the hook runs again later.
 	if op.Hook.Name == "update-status" {
 		return "is ended", nil
 	}
@@ -94,6 +99,7 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 		}
 	}
 
-	return strings.TrimSpace("was ended, and counts as failed; to run the hook again: juju resolved --retry " + c.Unit +
-		" " + op.Running().Relation), nil
+	// Only a hook of a relation has a relation.
+	retry := strings.TrimSpace("juju resolved --retry " + c.Unit + " " + op.Running().Relation)
+	return "was ended, and counts as failed; to run the hook again: " + retry, nil
 }

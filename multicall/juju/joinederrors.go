@@ -8,8 +8,8 @@ import (
 // joinedErrors are several errors, each of which is printed in a separate `error:` line.
 type joinedErrors []error
 
-// joinErrors joins errors like [errors.Join], but with a different text. It returns nil if there are no
-// errors.
+// joinErrors joins errors like [errors.Join], except that several errors become [joinedErrors]. It returns
+// nil if there are no errors.
 func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
@@ -17,7 +17,8 @@ func joinErrors(errs []error) error {
 	return joinedErrors(errs)
 }
 
-// Error returns all texts. [console.Report] puts "error: " in front of the first.
+// Error returns the texts of all errors, one per line. All except the first begin with "error: ", since
+// [console.Report] prints "error: " before the whole text.
 func (j joinedErrors) Error() string {
 	texts := make([]string, len(j))
 	for i, err := range j {
@@ -26,4 +27,5 @@ func (j joinedErrors) Error() string {
 	return strings.Join(texts, "\nerror: ")
 }
 
+// Unwrap returns the errors.
 func (j joinedErrors) Unwrap() []error { return j }

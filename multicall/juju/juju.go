@@ -36,22 +36,24 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	return console.Report(s.Err, run(ctx, s, parts, translateArgs(args)))
 }
 
-// run parses the command line, runs the command, and waits for its effects if the flags request this.
+// run parses the command line and runs the command. With --wait, it then waits until the affected units have
+// settled.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	if err := refuseMissing(args); err != nil {
 		return err
 	}
 
-	args, tail, err := cutCommand(args)
+	// command is the command that juju exec or juju run must run.
+	args, command, err := cutCommand(args)
 	if err != nil {
 		return err
 	}
 
-	c := ownCommand()
-	var g grammar
-	c.Grammar = &g
-	c.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
-	parsed, err := console.Parse(s, c, args)
+	own := ownCommand()
+	var options grammar
+	own.Grammar = &options
+	own.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
+	parsed, err := console.Parse(s, own, args)
 	if err != nil {
 		return err
 	}
@@ -61,9 +63,9 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		return err
 	}
 
-	name := home.EnvironmentName(cmp.Or(g.Environment, g.Model))
-	if controller, model, ok := strings.Cut(name, ":"); ok {
-		return refuseController(controller, model, args, tail)
+	name := home.EnvironmentName(cmp.Or(options.Environment, options.Model))
+	if controller, model, hasController := strings.Cut(name, ":"); hasController {
+		return refuseController(controller, model, args, command)
 	}
 
 	bar := console.NewProgress(s.Err, time.Now)
@@ -77,24 +79,26 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		name:    name,
 		parts:   parts,
 		args:    args,
-		command: tail,
+		command: command,
 	}
 
-	err = o.runInto(parsed.Selected().Target.Interface(), parsed.Run)
-	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
-		err = o.awaitAffected(c.flags())
+	selected := parsed.Selected().Target.Interface()
+	err = o.runInto(selected, parsed.Run)
+	if waiting, canWait := selected.(awaiting); canWait && err == nil {
+		err = o.awaitAffected(waiting.flags())
 	}
 	return o.withHint(o.listKnown(err))
 }
 
-// refuseController returns an error for a model given as CONTROLLER:MODEL. Its hint is the command line without
-// the controller.
+// refuseController returns an error for a model given as CONTROLLER:MODEL. The error's hint is the command
+// line without the controller. args are juju's own words, and command is the command after two dashes.
 func refuseController(controller, model string, args, command []string) error {
 	words := slices.Clone(args)
 	for i, word := range words {
 		option, value, joined := strings.Cut(word, "=")
+		namesModel := joined && slices.Contains(modelOptions(), option)
 		switch {
-		case joined && slices.Contains(modelOptions(), option) && strings.HasPrefix(value, controller+":"):
+		case namesModel && strings.HasPrefix(value, controller+":"):
 			words[i] = option + "=" + home.EnvironmentName(model)
 		case i > 0 && slices.Contains(modelOptions(), words[i-1]):
 			words[i] = home.EnvironmentName(model)
@@ -138,6 +142,7 @@ func CommandLine(words []string) string {
 //go:embed help
 var helpFiles embed.FS
 
+// helpInserts returns the texts that replace placeholders in the help files, by the placeholders' names.
 func helpInserts() map[string]func() string {
 	return map[string]func() string{
 		"constraints": func() string { return constraintsHelp },

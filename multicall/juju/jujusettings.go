@@ -13,7 +13,7 @@ import (
 	"bijou/state/charm"
 )
 
-// nativeSettings returns the settings under this environment's keys instead of Juju's.
+// nativeSettings returns the settings with bijou's own keys instead of Juju's keys for the same settings.
 func nativeSettings(given map[string]string) map[string]string {
 	native := map[string]string{}
 	for key, value := range given {
@@ -22,7 +22,7 @@ func nativeSettings(given map[string]string) map[string]string {
 	return native
 }
 
-// noteJujuSettings prints which of the settings belong to Juju and have no meaning here.
+// noteJujuSettings prints which of the settings are settings of Juju that have no effect in bijou.
 func (o *operator) noteJujuSettings(given map[string]string) {
 	unused := slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(key string) bool {
 		return !state.IsJujuSetting(key)
@@ -32,13 +32,13 @@ func (o *operator) noteJujuSettings(given map[string]string) {
 	}
 }
 
-// readSettings reads settings from words. Each word is a setting KEY=VALUE, or names a YAML file of the form
-// {KEY: VALUE}. Later words override earlier ones.
+// readSettings returns the settings in words, by key. Each word is a setting KEY=VALUE, or the name of a YAML
+// file of the form {KEY: VALUE}. Later words override earlier ones.
 func readSettings(words []string) (map[string]string, error) {
-	all := map[string]string{}
+	settings := map[string]string{}
 	for _, word := range words {
 		if key, value, isPair := strings.Cut(word, "="); isPair {
-			all[key] = value
+			settings[key] = value
 			continue
 		}
 
@@ -50,8 +50,8 @@ func readSettings(words []string) (map[string]string, error) {
 		if err := yaml.Unmarshal(data, &file); err != nil {
 			return nil, console.Usage(fmt.Errorf("cannot read settings from %q: %w", word, err))
 		}
-		maps.Copy(all, file)
+		maps.Copy(settings, file)
 	}
 
-	return all, nil
+	return settings, nil
 }

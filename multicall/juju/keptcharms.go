@@ -10,9 +10,10 @@ import (
 	"bijou/state/charm"
 )
 
-// findKept returns the environment's charm with the given revision for the service, or nil if there is none. It
-// prefers a charm with the current charm's name that the service keeps. The second choice is any charm with
-// that name in the environment. The last choice is a charm with a different name that the service keeps.
+// findKept returns the charm with the given revision to which the service can return, or nil if there is
+// none. The first choice is a charm with the current charm's name that the service keeps. The second choice
+// is any charm with that name in the environment. The last choice is a charm with a different name that the
+// service keeps.
 func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {
 	current, err := charm.ParseURL(s.Charm)
 	if err != nil {
@@ -23,28 +24,34 @@ func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, e
 		return nil, err
 	}
 
-	var other *state.KeptCharm
+	var renamed *state.KeptCharm // the first kept charm with the revision and a different name
 	for _, k := range kept {
 		url, err := charm.ParseURL(k.Charm)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case url.Revision == revision && url.Name == current.Name:
+		}
+
+		if url.Revision != revision {
+			continue
+		}
+		if url.Name == current.Name {
 			return &k, nil
-		case url.Revision == revision && other == nil:
-			other = &k
+		}
+		if renamed == nil {
+			renamed = &k
 		}
 	}
 
 	same := charm.URL{Series: current.Series, Name: current.Name, Revision: revision}
 	_, err = v.Charm(same.String())
 	if err != nil {
-		return other, state.IgnoreNotFound(err)
+		return renamed, state.IgnoreNotFound(err)
 	}
 	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
 }
 
-// withKeptHint adds a hint with the charms to which the service can return.
+// withKeptHint returns the error refused with a hint that lists the charms to which the service can return.
+// It adds no hint if there are no such charms.
 func (o *operator) withKeptHint(s state.Writer, service string, refused error) error {
 	kept, err := state.Read(o.ctx, s, func(v *state.View) ([]state.KeptCharm, error) {
 		return v.KeptCharms(service)
@@ -57,7 +64,8 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 		describeKept(kept), service))
 }
 
-// describeKept returns the charms in one line, each with the time until which it is kept.
+// describeKept returns the charms in one line. If a charm is kept only until a certain time, that time
+// follows the charm.
 func describeKept(kept []state.KeptCharm) string {
 	var texts []string
 	for _, k := range kept {

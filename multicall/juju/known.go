@@ -11,7 +11,8 @@ import (
 	"bijou/state/charm"
 )
 
-// listKnown adds the existing names to an error about an unknown name.
+// listKnown adds to an error about an unknown name a hint with the existing names. It returns any other error
+// unchanged.
 func (o *operator) listKnown(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
@@ -22,15 +23,15 @@ func (o *operator) listKnown(err error) error {
 	}
 
 	kind := missing[1] + "s"
-	what := kind
+	label := kind
 	switch kind {
 	case "applications":
 		kind = "services"
 	case "storages":
-		what = "storage"
+		label = "storage"
 	}
 
-	return console.Hint(err, listHint(what, o.known(kind)))
+	return console.Hint(err, listHint(label, o.known(kind)))
 }
 
 // known returns the existing names of services, units, machines or storages. It returns none if it cannot read

@@ -8,13 +8,14 @@ import (
 // maxListed is how many names a hint lists.
 const maxListed = 12
 
-// listHint returns a hint with the existing names, for an error about an unknown name.
-func listHint(what string, names []string) string {
+// listHint returns a hint with the existing names, for an error about an unknown name. label is the plural
+// word for the named entities, such as units.
+func listHint(label string, names []string) string {
 	switch {
-	case len(names) == 0 && what == "storage":
+	case len(names) == 0 && label == "storage":
 		return "there is no storage"
 	case len(names) == 0:
-		return "there are no " + what
+		return "there are no " + label
 	}
 
 	more := ""
@@ -22,5 +23,5 @@ func listHint(what string, names []string) string {
 		more = fmt.Sprintf(", and %d more", len(names)-maxListed)
 		names = names[:maxListed]
 	}
-	return what + ": " + strings.Join(names, ", ") + more
+	return label + ": " + strings.Join(names, ", ") + more
 }

@@ -48,8 +48,9 @@ type machineFolder struct {
 	dir string
 }
 
-// findMachineFolder returns the access to the host of a machine or unit, and the directory of that machine or
-// unit on the host.
+// findMachineFolder returns the access to a machine, and the directory of the machine or of a unit on it.
+// name is the id of the machine or the name of the unit. It returns an error if the machine has no instance
+// yet.
 func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -58,7 +59,7 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 
 	var env state.Environment
 	var m state.Machine
-	unit := "" // empty if name is that of a machine
+	unit := "" // empty if name is a machine's id
 	err = o.openState(e, func(s *state.State) error {
 		return s.View(o.ctx, func(v *state.View) error {
 			var err error
@@ -92,23 +93,24 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	return machineFolder{Access: access, dir: dir}, nil
 }
 
-// findMachine returns the machine of name, which is a machine's id or a unit's name. unit is the unit's name,
-// or "" for a machine.
+// findMachine returns the machine of name, which is a machine's id, a unit's name or SERVICE/leader. unit is
+// the unit's name, or "" if name is a machine's id.
 func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
-	machine := name
+	id := name
 	if strings.Contains(name, "/") {
 		unit, err = findUnitName(v, name)
 		if err != nil {
 			return m, "", err
 		}
+
 		u, err := v.Unit(unit)
 		if err != nil {
 			return m, "", err
 		}
-		machine = u.Machine
+		id = u.Machine
 	}
 
-	m, err = v.Machine(machine)
+	m, err = v.Machine(id)
 	return m, unit, err
 }
 
@@ -123,6 +125,7 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		// The program has printed its own error.
 		return console.Exit(exit.ExitCode(), nil)
 	case errors.Is(err, exec.ErrNotFound):
 		return console.Hint(fmt.Errorf("cannot run %s: it is not installed", c.Args[0]),

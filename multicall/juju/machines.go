@@ -5,6 +5,7 @@ type machinesCmd struct {
 	outputFlag `embed:""`
 }
 
+// machineEntry is a machine with its units, as the commands for machines print it.
 type machineEntry struct {
 	jujuMachine `yaml:",inline"`
 	Units       []string `yaml:"units" json:"units"`

@@ -31,7 +31,8 @@ func (c migrateStateCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot migrate model %q: %w", e.Name, err)
 	}
 	defer lock.Release()
-	// Another command may have changed the record before the lock was taken.
+
+	// Another command may have changed the record before this command got the lock.
 	if e, err = o.home.Environment(e.Name); err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 		return withMigrationHint(fmt.Errorf("cannot migrate model %q: %w", e.Name, err), e)
 	}
 
-	// Only now are the old store's credentials no longer needed.
+	// The environment no longer uses the old store, and does not need its credentials.
 	if err := dropOldCredentials(e.Dir); err != nil {
 		return fmt.Errorf(
 			"the state of model %q was moved, but the credentials of the old store cannot be removed: %w",
@@ -51,13 +52,14 @@ func (c migrateStateCmd) Run(o *operator) error {
 	return nil
 }
 
-// dropOldCredentials removes the credentials that the saved record of the environment no longer names.
+// dropOldCredentials removes credentials from the environment's directory dir, except those that the saved
+// record of the environment names.
 func dropOldCredentials(dir string) error {
-	now, err := home.Load(dir)
+	e, err := home.Load(dir)
 	if err != nil {
 		return err
 	}
-	return now.DropCredentials()
+	return e.DropCredentials()
 }
 
 // withMigrationHint adds a hint to the errors that an operator can resolve.
@@ -74,12 +76,13 @@ func withMigrationHint(err error, e home.Environment) error {
 	return err
 }
 
-// migrate copies the environment to the other store and switches to it, or finishes a migration that was
-// interrupted after the switch.
+// migrate copies the environment's state to the new store and switches to that store. If the environment
+// already uses the new store, migrate finishes a migration that was interrupted after the switch.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err := o.checkOriginal(e); err != nil {
 		return err
 	}
+
 	to, err := c.targetURL(e)
 	if err != nil {
 		return err
@@ -118,7 +121,8 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	return nil
 }
 
-// finishMigration completes a migration that was interrupted at its end.
+// finishMigration completes a migration that was interrupted after the switch to e.State. If there is none,
+// it only prints that the state is already in that store.
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := copying.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
@@ -133,11 +137,12 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 	return nil
 }
 
-// targetURL returns the URL of the new store with absolute paths, and with the credentials that the user
-// gave.
+// targetURL returns the URL of the new store. The path of a SQLite URL becomes absolute, and its directory is
+// created. For any other store, targetURL copies the credentials that the URL names into the environment's
+// directory.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
-	path, file := strings.CutPrefix(c.To, "sqlite:")
-	if !file {
+	path, isFile := strings.CutPrefix(c.To, "sqlite:")
+	if !isFile {
 		return e.KeepCredentials(c.To)
 	}
 	if e.Provider == "ssh" {

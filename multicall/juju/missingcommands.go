@@ -14,35 +14,40 @@ import (
 
 // missing is a group of commands of Juju or another tool that bijou does not have.
 type missing struct {
-	commands string // separated by spaces
-	why      string // one clause
+	// commands are the commands, separated by spaces. A command of two words, such as kubectl's rollout
+	// restart, is written as rollout:restart.
+	commands string
+	why      string // the reason why bijou does not have the commands, as a clause
 	// instead are hints, with placeholders for names that the user may have given: APP, UNIT, MACHINE, FILE,
-	// MODEL, NUMBER and SECRET. A word of the user fits a placeholder by its shape alone: MACHINE and NUMBER are
-	// numbers, and APP and SECRET are words without a slash or dot. The first hint whose placeholders can all be
-	// filled is shown. If there is no such hint, the last hint is shown if it has no placeholders, and otherwise
-	// all hints are shown.
+	// MODEL, NUMBER and SECRET. The form of a word decides which placeholders it can fill: numbers fill
+	// MACHINE and NUMBER, and words without a slash or dot fill APP and SECRET. The first hint with
+	// placeholders that can all be filled is shown. If there is no such hint, the last hint is shown if it
+	// has no placeholders. Otherwise all hints are shown.
 	instead []string
-	// of restricts a row for a command that bijou also has. The row then applies only to calls with names
+	// onlyFor restricts a row for a command that bijou also has. The row then applies only to calls with names
 	// after the command, or only to calls without names.
-	of rowOf
-	// when restricts a row for a command that bijou also has to the words for which it returns true. If it is
-	// nil, the row applies to all words.
-	when func(words []string) bool
-	// cannot is the beginning of the error for a row that sets the field when. If it is empty, the error
-	// begins with "juju COMMAND does not work like kubectl COMMAND".
-	cannot string
+	onlyFor callKind
+	// matches restricts a row for a command that bijou also has. The row then applies only if matches returns
+	// true for the words after the command. If matches is nil, the row applies to all words.
+	matches func(words []string) bool
+	// errorLead is the beginning of the error if matches is not nil. If errorLead is empty, the error begins
+	// with "juju COMMAND does not work like kubectl COMMAND".
+	errorLead string
 	// advice returns a hint for the words after the command. If advice is nil or returns "", the hints in the
 	// field instead are used.
 	advice func(words []string, names givenNames) string
 }
 
-type rowOf int
+// callKind says to which calls of a command a row applies.
+type callKind int
 
 const (
-	anyCall rowOf = iota
+	anyCall callKind = iota
 	callsWithNames
-	bareCalls
+	bareCalls // calls without names
 )
+
+// These are reasons that several rows share.
 
 const (
 	noUsers       = "there are no users or controllers, and the owner of the directory BIJOU_HOME can do everything"
@@ -52,9 +57,10 @@ const (
 	neverActs     = "other tools' commands cannot remove or restart anything here"
 )
 
-// missingCommands returns the commands of Juju, compose and kubectl that bijou lacks, each with the reason and
-// the commands to type instead. It also returns rows for uses of bijou's own commands that bijou does not
-// support, such as juju stop with a name. Of several rows for a command, the first that applies counts.
+// missingCommands returns a row for each group of commands of Juju, compose and kubectl that bijou lacks,
+// with the reason and the commands to type instead. It also returns rows for uses of bijou's own commands
+// that bijou does not support, such as juju stop with a name. If several rows apply to a command line, the
+// first one counts.
 func missingCommands() []missing {
 	return []missing{
 		// These are commands of Juju.
@@ -90,7 +96,7 @@ func missingCommands() []missing {
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
 		{commands: "wait-for", why: "juju wait waits for states, not for queries",
 			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
-		{commands: "config get", why: "--reset needs the name of an option", when: resetsNothing, cannot: "cannot reset options",
+		{commands: "config get", why: "--reset needs the name of an option", matches: resetsNothing, errorLead: "cannot reset options",
 			instead: []string{"juju config APP --reset OPTION"}, advice: resetHint},
 		{commands: "backups list-backups download-backup", why: "a backup is a file, and bijou keeps no list of backups",
 			instead: []string{"juju backup FILE"}},
@@ -129,13 +135,13 @@ func missingCommands() []missing {
 		{commands: "completion", why: "one completion script covers all of bijou's commands",
 			instead: []string{"source <(bijou completion bash)"}},
 
-		// These are commands of compose and kubectl. Commands that remove or restart anything are always
-		// refused.
-		{commands: "wait", why: "juju wait waits for states of units, not for conditions", when: waitsForCondition,
+		// These are commands of compose and kubectl. Rows with the reason neverActs are for commands that
+		// remove or restart something.
+		{commands: "wait", why: "juju wait waits for states of units, not for conditions", matches: waitsForCondition,
 			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
-		{commands: "set:env", why: "charms have options, not environment variables", when: ofKindOrPath,
+		{commands: "set:env", why: "charms have options, not environment variables", matches: namesKind,
 			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
-		{commands: "run", why: "a charm installs its own software, so there are no images", when: namesImage,
+		{commands: "run", why: "a charm installs its own software, so there are no images", matches: namesImage,
 			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
 		{commands: "create:namespace create:ns", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
@@ -145,7 +151,7 @@ func missingCommands() []missing {
 			instead: []string{"juju deploy CHARM"}},
 		{commands: "use-context use-namespace set-context", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju switch NAME"}, advice: switchHint},
-		{commands: "set:image", why: "a charm installs its own software, so there are no images", when: ofKindOrPath,
+		{commands: "set:image", why: "a charm installs its own software, so there are no images", matches: namesKind,
 			instead: []string{"upgrade the charm with: juju refresh APP"}},
 		{commands: "create:secret", why: "secrets have their own command",
 			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
@@ -153,7 +159,7 @@ func missingCommands() []missing {
 			instead: []string{"juju destroy-model MODEL"}},
 		{commands: "kill", why: neverActs + ", and a charm stops its own programs",
 			instead: []string{"to remove a unit: juju remove-unit UNIT...", "to remove an application: juju remove-application APP...", "to remove a machine: juju remove-machine MACHINE..."}},
-		{commands: "storage", why: "juju storage always lists the storage of all units", of: callsWithNames,
+		{commands: "storage", why: "juju storage always lists the storage of all units", onlyFor: callsWithNames,
 			instead: []string{"juju show-storage UNIT", "juju show-storage APP"}},
 		{commands: "service:ls service:ps service stack stack:ls", why: "juju status lists applications and their units",
 			instead: []string{"juju status"}},
@@ -167,9 +173,9 @@ func missingCommands() []missing {
 			instead: []string{"juju destroy-model MODEL"}, advice: deleteNamespaceHint},
 		{commands: "rm delete", why: neverActs,
 			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
-		{commands: "stop", why: "it stops a model's background process, and a charm stops its own programs", of: callsWithNames,
+		{commands: "stop", why: "it stops a model's background process, and a charm stops its own programs", onlyFor: callsWithNames,
 			instead: []string{"to remove a unit: juju remove-unit UNIT...", "to remove an application: juju remove-application APP..."}},
-		{commands: "start", why: "it starts a model's background process, and a charm starts its own programs", of: callsWithNames,
+		{commands: "start", why: "it starts a model's background process, and a charm starts its own programs", onlyFor: callsWithNames,
 			instead: []string{"to retry a failed hook: juju resolved --retry UNIT", "to see the units of an application: juju status APP"}},
 		{commands: "restart reload", why: neverActs + ", and a charm restarts its own programs",
 			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
@@ -187,7 +193,7 @@ func missingCommands() []missing {
 			instead: []string{"go back to the previous charm: juju rollback APP"}},
 		{commands: "rollout rollout:status rollout:history rollout:pause rollout:resume", why: "units upgrade to a new charm automatically",
 			instead: []string{"to see the progress of an upgrade: juju status APP", "to see the progress of an upgrade: juju status"}},
-		{commands: "config get", why: "options belong to an application", of: bareCalls,
+		{commands: "config get", why: "options belong to an application", onlyFor: bareCalls,
 			instead: []string{"juju config APP; for the whole model: juju export-bundle"}},
 		{commands: "top stats", why: "bijou does not measure CPU or memory",
 			instead: []string{"run top on the machine with: juju ssh UNIT top -b -n 1", "run top on the machine with: juju exec --application APP -- top -b -n 1", "run top on the machine with: juju exec --all -- top -b -n 1"}},
@@ -231,8 +237,9 @@ func missingCommands() []missing {
 	}
 }
 
-// findMissing returns the row of a command, or of two words such as kubectl's rollout restart. rest are the words
-// after the command.
+// findMissing returns the row for a command line. words begin with the command, which can be two words, such
+// as kubectl's rollout restart. command is the row's command as the user typed it, and rest are the words
+// after it. ok is false if no row applies.
 func findMissing(words []string) (m missing, command string, rest []string, ok bool) {
 	if len(words) > 1 {
 		m, ok = missingRow(words[0]+":"+words[1], words[2:])
@@ -245,18 +252,21 @@ func findMissing(words []string) (m missing, command string, rest []string, ok b
 	return m, words[0], words[1:], ok
 }
 
-// missingRow returns the first row of the command that applies to the words after it.
-func missingRow(name string, words []string) (missing, bool) {
+// missingRow returns the first row for the command name that applies to the words after the command. ok is
+// false if there is none.
+func missingRow(name string, words []string) (m missing, ok bool) {
 	for _, m := range missingCommands() {
-		if slices.Contains(strings.Fields(m.commands), name) && (m.when == nil || m.when(words)) {
+		isForCommand := slices.Contains(strings.Fields(m.commands), name)
+		if isForCommand && (m.matches == nil || m.matches(words)) {
 			return m, true
 		}
 	}
 	return missing{}, false
 }
 
-// refuseMissing returns an error for a command of Juju, compose or kubectl that bijou lacks. Its hint names
-// bijou's command, with the names of the call.
+// refuseMissing returns an error if the command line is a command of Juju, compose or kubectl that bijou
+// lacks. The error's hint has bijou's command, with the names that the user gave. For any other command line,
+// refuseMissing returns nil.
 func refuseMissing(args []string) error {
 	at := commandAt(args)
 	if at == len(args) {
@@ -279,7 +289,7 @@ func refuseMissing(args []string) error {
 	names := readNames(words)
 	names.model = modelGiven(args)
 	names.current = names.model
-	if names.current == "" {
+	if names.model == "" {
 		names.current = currentModel()
 	}
 
@@ -290,12 +300,13 @@ func refuseMissing(args []string) error {
 	return console.Hint(console.Usage(m.refusal(command)), cmp.Or(hint, m.advise(names)))
 }
 
-// wordsFor returns the words that the row's hint is made from. line is the command and everything after it, and
-// words are the words after the row's command. ok is false if the row does not apply to the call.
+// wordsFor returns the words that can contain names for the row's hint. line is the command and everything
+// after it, and words are the words after the row's command. ok is false if the row does not apply to the
+// command line.
 func (m missing) wordsFor(line, words []string) (used []string, ok bool, err error) {
-	if m.of == anyCall {
+	if m.onlyFor == anyCall {
 		// For a command that bijou has, only a row with a condition applies.
-		ok = m.when != nil || !isCommand(line[0])
+		ok = m.matches != nil || !isCommand(line[0])
 		return words, ok, nil
 	}
 
@@ -307,7 +318,7 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 
 	asksHelp := slices.Contains(words, "--help") || slices.Contains(words, "-h")
 	isBare := len(indexes) == 0
-	if asksHelp || isBare != (m.of == bareCalls) {
+	if asksHelp || isBare != (m.onlyFor == bareCalls) {
 		return nil, false, nil
 	}
 
@@ -317,7 +328,8 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 	return used, true, nil
 }
 
-// currentModel returns the model of a command line that names none, or "" if there is no such model.
+// currentModel returns the model that a command uses if its command line names none. It returns "" if neither
+// the environment variables nor juju switch have chosen a model.
 func currentModel() string {
 	if name := home.FromShell(); name != "" {
 		return name
@@ -333,56 +345,56 @@ func currentModel() string {
 // refusal returns the row's error for a command, without a hint.
 func (m missing) refusal(command string) error {
 	switch {
-	case m.of == callsWithNames:
+	case m.onlyFor == callsWithNames:
 		return fmt.Errorf("juju %s accepts no name: %s", command, m.why)
-	case m.of == bareCalls:
+	case m.onlyFor == bareCalls:
 		return fmt.Errorf("no application given: %s", m.why)
-	case m.when != nil:
-		return fmt.Errorf("%s: %s", cmp.Or(m.cannot, "juju "+command+" does not work like kubectl "+command), m.why)
+	case m.matches != nil:
+		return fmt.Errorf("%s: %s", cmp.Or(m.errorLead, "juju "+command+" does not work like kubectl "+command), m.why)
 	}
 
 	return fmt.Errorf("bijou has no command %q: %s", command, m.why)
 }
 
-// advise returns the hint with the command to type, which includes the names that the user gave. It chooses the
-// first hint for whose names the user has given all, or else a last hint without names, or else all hints.
+// advise returns the hint to show from the row's hints, with the user's names in place of the placeholders.
+// The choice is described at [missing].instead.
 func (m missing) advise(names givenNames) string {
 	for _, hint := range m.instead {
-		if filled, asks, complete := names.fill(hint); asks && complete {
+		if filled, hasPlaceholders, isComplete := names.fill(hint); hasPlaceholders && isComplete {
 			return filled
 		}
 	}
 
 	last := m.instead[len(m.instead)-1]
-	if filled, asks, _ := names.fill(last); !asks {
+	if filled, hasPlaceholders, _ := names.fill(last); !hasPlaceholders {
 		return filled
 	}
 
-	var all []string
+	var hints []string
 	lead, _, _ := strings.Cut(m.instead[0], ": ")
 	for i, hint := range m.instead {
 		filled, _, _ := names.fill(hint)
-		// Hints can have the same lead, which is shown only once.
+		// If hints begin with the same lead, such as "choose a pool with", only the first one shows it.
 		if i > 0 {
 			filled = strings.TrimPrefix(filled, lead+": ")
 		}
-		all = append(all, filled)
+		hints = append(hints, filled)
 	}
 
-	return strings.Join(all, ", or ")
+	return strings.Join(hints, ", or ")
 }
 
-// givenNames are the names in a command line that was meant for a different tool. Their fields tell them apart
-// only by their shapes: apps can also contain names of models or secrets.
+// givenNames are the names in a command line that was meant for a different tool. The form of a name decides
+// its field, so apps can also contain names of models or secrets.
 type givenNames struct {
 	apps, units, numbers, files []string
 	model                       string // the model that an option names
 	current                     string // the model that the command would use, or "" if there is none
 }
 
-// readNames returns the applications, units, numbers and files among words, up to "--". It skips options and their
-// values, except kubectl's --filename=FILE, and the kinds of kubectl. It replaces the name of a pod with that of the
-// unit.
+// readNames returns the applications, units, numbers and files among the words before "--". It skips kinds of
+// kubectl, and options with their values, except the file of kubectl's --filename=FILE. It replaces the name
+// of a pod with the name of a unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]
@@ -391,7 +403,7 @@ func readNames(words []string) (n givenNames) {
 		if i > 0 {
 			previous = words[i-1]
 		}
-		// As the last word, app or model is itself a name.
+		// app and model are keywords before a name. As the last word, each is itself a name.
 		isLast := i+1 == len(words)
 
 		switch {
@@ -399,7 +411,7 @@ func readNames(words []string) (n givenNames) {
 			// The next word is the option's value, or a model.
 			i++
 		case word == "app" && !isLast:
-			// This word is only a keyword. The loop reads the application next.
+			// The next word is the application.
 		case strings.HasPrefix(word, "--filename="):
 			n.add(strings.TrimPrefix(word, "--filename="))
 		case strings.HasPrefix(word, "-"), strings.Contains(word, "="), isKind(word):
@@ -417,9 +429,9 @@ func readNames(words []string) (n givenNames) {
 	return n
 }
 
-// unitOfPod returns the unit for the name of a pod, such as blog/0 for blog-0 or pod/blog-0. It returns all
-// other words unchanged. It must not be used for a word that may name an application, since an application
-// may be named blog-0.
+// unitOfPod returns the name of the unit for the name of a pod, such as blog/0 for blog-0 or pod/blog-0. It
+// returns all other words unchanged. Do not use it for the name of an application, since an application can
+// also be named blog-0.
 func unitOfPod(word string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(word, "pod/"), "po/")
 	if isUnitWord(word) || !podPattern().MatchString(name) {
@@ -469,40 +481,43 @@ func isKind(word string) bool {
 // such as po,svc.
 func isPodKind(word string) bool { return strings.HasPrefix(word, "po") && isKind(word) }
 
+// placeholder matches a placeholder of a hint. With three dots, a placeholder stands for all names of its kind.
 var placeholder = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(APP|UNIT|MACHINE|FILE|MODEL|NUMBER|SECRET)\b(\.\.\.)?`)
 })
 
-// fill replaces the placeholders of a hint with the given names, quoted for a shell. asks reports whether the
-// hint has placeholders. complete reports whether all of them were replaced.
-func (n givenNames) fill(hint string) (filled string, asks, complete bool) {
+// fill replaces the placeholders of a hint with the given names, quoted for a shell. If the user named a
+// model, the juju commands of the hint get the option -m. hasPlaceholders reports whether the hint has
+// placeholders. isComplete reports whether all of them were replaced.
+func (n givenNames) fill(hint string) (filled string, hasPlaceholders, isComplete bool) {
 	given := map[string][]string{
 		"APP": n.apps, "SECRET": n.apps, "UNIT": n.units, "MACHINE": n.numbers, "NUMBER": n.numbers, "FILE": n.files,
 	}
-	complete = true
-	ofModel := n.model != "" && !strings.Contains(hint, "MODEL")
 	if n.current != "" {
 		given["MODEL"] = []string{n.current}
 	}
 
+	isComplete = true
 	filled = placeholder().ReplaceAllStringFunc(hint, func(place string) string {
-		asks = true
-		name, several := strings.CutSuffix(place, "...")
+		hasPlaceholders = true
+		name, standsForAll := strings.CutSuffix(place, "...")
 		words := given[name]
-		switch {
-		case len(words) == 0:
-			complete = false
+		if len(words) == 0 {
+			isComplete = false
 			return place
-		case !several:
+		}
+
+		if !standsForAll {
 			words = words[:1]
 		}
 		return quoteShellWords(words)
 	})
 
-	if ofModel {
+	// A hint with MODEL names the model already.
+	if n.model != "" && !strings.Contains(hint, "MODEL") {
 		filled = strings.ReplaceAll(filled, "juju ", "juju -m "+quoteShellWords([]string{n.model})+" ")
 	}
-	return filled, asks, complete
+	return filled, hasPlaceholders, isComplete
 }
 
 // modelGiven returns the model that a command line names, or "" if it names none.
@@ -521,10 +536,11 @@ func modelGiven(args []string) string {
 	return ""
 }
 
+// modelOptions returns the options of juju that name a model.
 func modelOptions() []string { return []string{"-e", "--environment", "-m", "--model"} }
 
-// commandAt returns the index of the command in a command line. The command can follow options. commandAt
-// returns the line's length if there is no command.
+// commandAt returns the index of the command in a command line. Options can precede the command. commandAt
+// returns len(args) if there is no command.
 func commandAt(args []string) int {
 	at := 0
 	for at < len(args) && strings.HasPrefix(args[at], "-") {

@@ -16,51 +16,65 @@ var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`status\s*==\s*["']?([a-z]+)`)
 })
 
-// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for`. If `juju wait` cannot
-// express the query, the command waits for the state active.
+// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for` with these words. If
+// `juju wait` cannot express the query, the command waits for the state active.
 func waitForHint(words []string, names givenNames) string {
-	kind := ""
-	name := ""
-	query := ""
-	timeout := ""
-	for i := 0; i < len(words); i++ {
-		option, value, joined := strings.Cut(words[i], "=")
-		if strings.HasPrefix(option, "-") && !joined && i+1 < len(words) && option != "--summary" {
-			i++
-			value = words[i]
-		}
-
-		switch {
-		case option == "--query":
-			query = value
-		case option == "--timeout":
-			timeout = value
-		case strings.HasPrefix(option, "-"):
-		case kind == "" && slices.Contains([]string{"application", "unit", "model", "machine"}, option):
-			kind = option
-		case name == "":
-			name = words[i]
-		}
-	}
+	w := readWaitFor(words)
 
 	command := []string{"juju"}
 	model := names.model
-	if kind == "model" {
-		model = cmp.Or(name, model)
-		name = ""
+	if w.kind == "model" {
+		model = cmp.Or(w.name, model)
+		w.name = ""
 	}
 	if model != "" {
 		command = append(command, "-m", model)
 	}
 
 	command = append(command, "wait")
-	if name != "" && kind != "machine" {
-		command = append(command, name, "--for", waitedStatus(query))
+	// juju wait does not wait for machines.
+	if w.name != "" && w.kind != "machine" {
+		command = append(command, w.name, "--for", waitedStatus(w.query))
 	}
-	if timeout != "" {
-		command = append(command, "--timeout", timeout)
+	if w.timeout != "" {
+		command = append(command, "--timeout", w.timeout)
 	}
 	return quoteShellWords(command)
+}
+
+// waitFor is a command line of juju wait-for. Fields are empty if the command line does not have them.
+type waitFor struct {
+	kind    string // application, unit, model or machine
+	name    string
+	query   string
+	timeout string
+}
+
+// readWaitFor parses the words after juju wait-for.
+func readWaitFor(words []string) (w waitFor) {
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		takesNext := strings.HasPrefix(option, "-") && option != "--summary" && !joined
+		if takesNext && i+1 < len(words) {
+			i++
+			value = words[i]
+		}
+
+		switch {
+		case option == "--query":
+			w.query = value
+		case option == "--timeout":
+			w.timeout = value
+		case strings.HasPrefix(option, "-"):
+			// juju wait has no such option.
+		case w.kind == "" && slices.Contains([]string{"application", "unit", "model", "machine"}, option):
+			w.kind = option
+		case w.name == "":
+			w.name = words[i]
+		}
+	}
+
+	return w
 }
 
 // waitedStatus returns the state of juju wait that corresponds to a query, or active if there is no such
@@ -75,7 +89,7 @@ func waitedStatus(query string) string {
 }
 
 // destroyControllerHint returns the command that destroys the model with the controller's name. If there is
-// no such model, it lists the existing models. It returns "" if there are no models.
+// no such model, the hint lists the existing models. destroyControllerHint returns "" if there are no models.
 func destroyControllerHint(words []string, names givenNames) string {
 	h, err := home.Find()
 	if err != nil {
@@ -104,12 +118,15 @@ func createSecretHint(words []string, _ givenNames) string {
 		case word == "--from-literal" && i+1 < len(words):
 			pairs = append(pairs, words[i+1])
 		case strings.HasPrefix(word, "-"), strings.Contains(word, "="):
+			// This word is a different option, or the value of --from-literal.
 		case i == 0 && slices.Contains([]string{"generic", "tls", "docker-registry"}, word):
+			// This word is the kind of the secret.
 		case name == "":
 			name = word
 		}
 	}
 
+	// Keys of juju's secrets have at least three characters. kubectl accepts shorter ones.
 	lead := ""
 	for i, pair := range pairs {
 		if key, _, _ := strings.Cut(pair, "="); len(key) < 3 {
@@ -123,8 +140,8 @@ func createSecretHint(words []string, _ givenNames) string {
 	return lead + "juju add-secret " + quoteShellWords(append([]string{cmp.Or(name, "NAME")}, pairs...))
 }
 
-// waitsForCondition reports whether the words belong to kubectl's wait, such as --for=condition=ready
-// pod/web.
+// waitsForCondition reports whether the words after wait are arguments of kubectl's wait, such as
+// --for=condition=ready pod/web.
 func waitsForCondition(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		word = strings.TrimPrefix(word, "--for=")
@@ -136,7 +153,8 @@ func waitsForCondition(words []string) bool {
 	})
 }
 
-// conditionHint returns the juju command for kubectl's wait.
+// conditionHint returns the juju command for kubectl's wait. The command waits until units are gone for
+// --for=delete, and until they are active for all other conditions.
 func conditionHint(words []string, _ givenNames) string {
 	state := untilActive
 	timeout := ""
@@ -158,11 +176,11 @@ func conditionHint(words []string, _ givenNames) string {
 		}
 	}
 
-	names := readNames(others)
-	all := append(names.apps, names.units...)
+	named := readNames(others)
+	names := append(named.apps, named.units...)
 	hint := "juju wait"
-	if len(all) > 0 {
-		hint += " " + quoteShellWords(all)
+	if len(names) > 0 {
+		hint += " " + quoteShellWords(names)
 	}
 	return hint + " --for " + state + timeout
 }
@@ -170,7 +188,8 @@ func conditionHint(words []string, _ givenNames) string {
 // resetsNothing reports whether --reset is the last word, so that no option's name follows it.
 func resetsNothing(words []string) bool { return len(words) > 0 && words[len(words)-1] == "--reset" }
 
-// resetHint returns the juju command with the options' names after --reset.
+// resetHint returns the juju command for config APP OPTION... --reset, with the options' names after --reset.
+// It returns "" if no option is named.
 func resetHint(words []string, names givenNames) string {
 	if len(names.apps) < 2 {
 		return ""
@@ -179,26 +198,27 @@ func resetHint(words []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// setEnvHint returns the juju command for kubectl's set env deployment/web K=V.
+// setEnvHint returns the juju command for kubectl's set env deployment/web K=V. It returns "" if no
+// application is named.
 func setEnvHint(words []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
 	}
 
-	command := []string{"juju", "config", names.apps[0]}
+	var pairs []string
 	for _, word := range words {
 		if variable().MatchString(word) {
-			command = append(command, word)
+			pairs = append(pairs, word)
 		}
 	}
-	if len(command) == 3 {
-		command = append(command, "OPTION=VALUE")
+	if len(pairs) == 0 {
+		pairs = []string{"OPTION=VALUE"}
 	}
-	return quoteShellWords(command)
+	return quoteShellWords(append([]string{"juju", "config", names.apps[0]}, pairs...))
 }
 
-// namesImage reports whether the words are those of kubectl's run NAME --image=IMAGE. It ignores the command
-// after two dashes.
+// namesImage reports whether the words after run are arguments of kubectl's run NAME --image=IMAGE. It
+// ignores the command after two dashes.
 func namesImage(words []string) bool {
 	for _, word := range words {
 		switch {
@@ -211,7 +231,8 @@ func namesImage(words []string) bool {
 	return false
 }
 
-// runImageHint returns the juju command that runs the command of kubectl's run on the existing units.
+// runImageHint returns the juju command that runs the command of kubectl's run on all existing units. It
+// returns "" if there is no command after two dashes.
 func runImageHint(words []string, _ givenNames) string {
 	i := slices.Index(words, "--")
 	if i < 0 || i+1 == len(words) {
@@ -220,7 +241,7 @@ func runImageHint(words []string, _ givenNames) string {
 	return "to run on all units: juju exec --all -- " + quoteShellWords(words[i+1:])
 }
 
-// createNamespaceHint returns the juju command for kubectl's create namespace NAME.
+// createNamespaceHint returns the juju command for kubectl's create namespace NAME, or "" if there is no name.
 func createNamespaceHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -228,7 +249,7 @@ func createNamespaceHint(_ []string, names givenNames) string {
 	return "juju add-model " + quoteShellWords(names.apps[:1])
 }
 
-// deleteNamespaceHint returns the juju command for kubectl's delete namespace NAME.
+// deleteNamespaceHint returns the juju command for kubectl's delete namespace NAME, or "" if there is no name.
 func deleteNamespaceHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -236,7 +257,8 @@ func deleteNamespaceHint(_ []string, names givenNames) string {
 	return "juju destroy-model " + quoteShellWords(names.apps[:1])
 }
 
-// switchHint returns the juju command for kubectl's use-context NAME and set-context --namespace=NAME.
+// switchHint returns the juju command for kubectl's use-context NAME and set-context --namespace=NAME, or ""
+// if there is no name.
 func switchHint(words []string, names givenNames) string {
 	if model := namespaceGiven(words); model != "" {
 		return "juju switch " + quoteShellWords([]string{model})
@@ -251,11 +273,14 @@ func switchHint(words []string, names givenNames) string {
 func namespaceGiven(words []string) string {
 	for i, word := range words {
 		option, value, joined := strings.Cut(word, "=")
-		switch {
-		case option != "-n" && option != "--namespace":
-		case joined:
+		if option != "-n" && option != "--namespace" {
+			continue
+		}
+
+		if joined {
 			return value
-		case i+1 < len(words):
+		}
+		if i+1 < len(words) {
 			return words[i+1]
 		}
 	}
@@ -263,15 +288,15 @@ func namespaceGiven(words []string) string {
 	return ""
 }
 
-// upHint returns the juju command for compose's up --scale web=3.
+// upHint returns the juju command for compose's up --scale web=3, or "" without --scale.
 func upHint(words []string, _ givenNames) string {
 	for i, word := range words {
-		scale, joined := strings.CutPrefix(word, "--scale=")
+		scale, hasScale := strings.CutPrefix(word, "--scale=")
 		if word == "--scale" && i+1 < len(words) {
 			scale = words[i+1]
-			joined = true
+			hasScale = true
 		}
-		if joined {
+		if hasScale {
 			return "to change the number of units: juju scale " + quoteShellWords([]string{scale})
 		}
 	}
@@ -279,8 +304,9 @@ func upHint(words []string, _ givenNames) string {
 	return ""
 }
 
-// attachHint returns the juju command for attach POD. It returns "" for any other name, so that the table's general
-// hints apply. No application can be attached to in Juju, so a name such as web-0 is a pod's.
+// attachHint returns the juju command for attach POD. It returns "" for any other name, so that the hints in
+// the row's field instead are used. Juju cannot attach to an application, so a name such as web-0 is the name
+// of a pod.
 func attachHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -292,9 +318,9 @@ func attachHint(_ []string, names givenNames) string {
 	return "juju debug-log --follow --include " + unit
 }
 
-// ofKindOrPath reports whether the words belong to kubectl's set, such as image deployment/web. The words of
-// juju set do not have this form.
-func ofKindOrPath(words []string) bool {
+// namesKind reports whether the first word is a kind of kubectl or KIND/NAME, as in kubectl's set image
+// deployment/web. The words of juju set do not have this form.
+func namesKind(words []string) bool {
 	if len(words) == 0 {
 		return false
 	}

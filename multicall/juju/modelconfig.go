@@ -19,8 +19,9 @@ type modelConfigCmd struct {
 // modelStatusInterval is Juju's name for [state.StatusInterval].
 const modelStatusInterval = "update-status-hook-interval"
 
-// Run prints or sets configuration, as get-environment and set-environment do.
+// Run prints settings of the environment, or sets and resets them as set-environment does.
 func (c modelConfigCmd) Run(o *operator) error {
+	// For set-environment, a setting without a value is a reset.
 	words := c.Words
 	for _, key := range c.Reset {
 		words = append(words, key+"=")
@@ -32,7 +33,7 @@ func (c modelConfigCmd) Run(o *operator) error {
 			return err
 		}
 
-		// given has the files and the words, so only the words of --reset are kept as they are.
+		// given has the settings of the files and of c.Words. Only the words of --reset are left to add.
 		words = words[len(c.Words):]
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			words = append(words, key+"="+given[key])
@@ -44,29 +45,35 @@ func (c modelConfigCmd) Run(o *operator) error {
 		words[i] = nativeSetting(key) + strings.TrimPrefix(word, key)
 	}
 
-	switch {
-	case !c.asks(c.Words) || len(c.File) > 0:
+	if !c.asks(c.Words) || len(c.File) > 0 {
 		return setEnvironmentCmd{words}.Run(o)
-	case len(words) == 1:
+	}
+	if len(words) == 1 {
 		return getEnvironmentCmd{Key: words[0]}.Run(o)
 	}
+	return c.showAll(o)
+}
 
+// showAll prints all settings of the environment. The source of a setting says whether its value is the
+// default, was set for the model, or is unknown to this version.
+func (c modelConfigCmd) showAll(o *operator) error {
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {
 		return err
 	}
 
-	all := map[string]map[string]any{}
+	settings := map[string]map[string]any{}
 	for key, value := range environmentValues(e) {
-		all[key] = map[string]any{"Value": value, "Source": "default"}
-		if _, set := e.Config[key]; set {
-			all[key]["Source"] = "model"
+		settings[key] = map[string]any{"Value": value, "Source": "default"}
+		if _, isSet := e.Config[key]; isSet {
+			settings[key]["Source"] = "model"
 		}
 	}
-
 	for _, key := range e.UnknownSettings() {
-		all[key]["Source"] = "unknown"
+		settings[key]["Source"] = "unknown"
 	}
-	all[modelStatusInterval] = all[state.StatusInterval]
-	return o.encode(c.Format, all)
+
+	// This setting is also shown under Juju's name.
+	settings[modelStatusInterval] = settings[state.StatusInterval]
+	return o.encode(c.Format, settings)
 }

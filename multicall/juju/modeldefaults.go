@@ -25,7 +25,7 @@ type modelDefault struct {
 	Host    string `yaml:"controller,omitempty" json:"controller,omitempty"`
 }
 
-// Run prints or changes the default configuration of new environments. It changes all given values, or
+// Run prints or changes this host's initial settings of new environments. It changes all given settings, or
 // none.
 func (c modelDefaultsCmd) Run(o *operator) error {
 	if c.Cloud+c.Region != "" {
@@ -57,7 +57,8 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	return nil
 }
 
-// change returns the defaults with the command line's changes. An empty value removes a default.
+// change returns the defaults with the changes of the command line. It does not modify defaults. An empty
+// value removes a default.
 func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string, error) {
 	pairs, err := parsePairs(c.Words)
 	if err != nil {
@@ -69,6 +70,7 @@ func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string,
 
 	changed := map[string]string{}
 	maps.Copy(changed, defaults)
+
 	for key, value := range pairs {
 		key = nativeSetting(key)
 		if err := state.CheckDefault(key, value); err != nil {
@@ -84,7 +86,7 @@ func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string,
 	return changed, nil
 }
 
-// nativeSetting returns this environment's key for a setting, which may be given under Juju's key.
+// nativeSetting returns bijou's own key for a setting whose key can be Juju's.
 func nativeSetting(key string) string {
 	if key == modelStatusInterval {
 		return state.StatusInterval
@@ -92,7 +94,7 @@ func nativeSetting(key string) string {
 	return key
 }
 
-// describeDefaults returns the defaults in one line of KEY=VALUE.
+// describeDefaults returns the defaults in one line, each as KEY=VALUE.
 func describeDefaults(defaults map[string]string) string {
 	if len(defaults) == 0 {
 		return "this host has no defaults"
@@ -105,33 +107,33 @@ func describeDefaults(defaults map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// show prints all settings that can have a default, or one of them, with bijou's default and this host's
-// default.
+// show prints all settings for which this host can have a default, or one of these settings. Each has bijou's
+// own default, and this host's.
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
-	all := map[string]modelDefault{}
+	settings := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {
 		if state.CheckDefault(s.Key, "") == nil {
-			all[s.Key] = modelDefault{Default: s.Default, Host: defaults[s.Key]}
+			settings[s.Key] = modelDefault{Default: s.Default, Host: defaults[s.Key]}
 		}
 	}
 	// A newer version of bijou may have set defaults that this version does not know.
 	for key, value := range defaults {
-		all[key] = modelDefault{Default: all[key].Default, Host: value}
+		settings[key] = modelDefault{Default: settings[key].Default, Host: value}
 	}
 
 	if len(c.Words) == 1 {
 		key := nativeSetting(c.Words[0])
-		one, ok := all[key]
+		setting, ok := settings[key]
 		if !ok {
 			return fmt.Errorf("unknown model setting %q; the settings are: %s",
-				c.Words[0], strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+				c.Words[0], strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
-		all = map[string]modelDefault{key: one}
+		settings = map[string]modelDefault{key: setting}
 	}
 
 	table := console.NewTable("ATTRIBUTE", "DEFAULT", "THIS HOST")
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		table.Add(console.Plain, key, all[key].Default, all[key].Host)
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		table.Add(console.Plain, key, settings[key].Default, settings[key].Host)
 	}
-	return o.printTable(c.Format, all, table)
+	return o.printTable(c.Format, settings, table)
 }

@@ -9,13 +9,14 @@ import (
 	"bijou/state/text"
 )
 
-// DefaultChannel is the channel of a wish that names none. A store looks for a risk without a track in the
+// DefaultChannel is the channel of a wish that names none. For a risk without a track, the store uses the
 // charm's default track, which can be a track other than "latest".
 const DefaultChannel = "stable"
 
 // latestTrack is the track of a channel whose name has no track.
 const latestTrack = "latest"
 
+// isRisk reports whether the word is one of the four risks of channels.
 func isRisk(word string) bool {
 	return slices.Contains([]string{"stable", "candidate", "beta", "edge"}, word)
 }
@@ -46,11 +47,14 @@ func ParseChannelFrom(followed, text string) (string, error) {
 	case slices.ContainsFunc(parts, isBad):
 		// The error is returned below.
 	case isRisk(parts[0]) && n <= 2:
+		// RISK or RISK/BRANCH
 		track, _, _ := strings.Cut(WholeChannel(followed), "/")
 		return cmp.Or(track, latestTrack) + "/" + text, nil
 	case n >= 2 && n <= 3 && isRisk(parts[1]):
+		// TRACK/RISK or TRACK/RISK/BRANCH
 		return text, nil
 	case n == 1:
+		// TRACK
 		return text + "/" + DefaultChannel, nil
 	}
 
@@ -60,7 +64,8 @@ func ParseChannelFrom(followed, text string) (string, error) {
 	)
 }
 
-// WholeChannel returns the channel with its track, so that all names of a channel become equal.
+// WholeChannel returns the channel's name with the track latest if the name has no track. Names of the same
+// channel then become equal.
 func WholeChannel(channel string) string {
 	if first, _, _ := strings.Cut(channel, "/"); isRisk(first) {
 		return latestTrack + "/" + channel

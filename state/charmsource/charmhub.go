@@ -22,7 +22,7 @@ import (
 // CharmhubURL is the URL of Charmhub's API.
 const CharmhubURL = "https://api.charmhub.io"
 
-// Options are options of NewCharmhub.
+// Options are the options of [NewCharmhub].
 type Options struct {
 	URL     string // the API's URL; empty for CharmhubURL
 	Version string // this program's version, for the header User-Agent
@@ -38,18 +38,19 @@ type Options struct {
 // Charmhub is a client of version 2 of Charmhub's API, or of a mirror. It has no account.
 type Charmhub struct {
 	base     *url.URL
-	agent    string
-	api      *http.Client
-	files    *http.Client
+	agent    string       // the header User-Agent
+	api      *http.Client // for requests to the API
+	files    *http.Client // for downloads
 	notify   func(text string)
 	progress func(what string, done, total int)
 	sleep    func(ctx context.Context, d time.Duration) error
-	timeout  time.Duration
+	timeout  time.Duration // of each try of a request to the API
 }
 
 var _ Store = (*Charmhub)(nil)
 
-// requestTimeout limits each try of a request, except downloads.
+// requestTimeout limits each try of a request, except downloads. It also limits the attempt to connect, for
+// downloads too.
 const requestTimeout = 10 * time.Second
 
 // maxAnswer is the maximum size of a response in bytes, except downloads.
@@ -91,13 +92,15 @@ func NewCharmhub(o Options) (*Charmhub, error) {
 		ResponseHeaderTimeout: silenceTimeout,
 		IdleConnTimeout:       silenceTimeout,
 	}
-	// The answers have the sums of files, so they must be as safe as the store's own URL.
+
+	// Answers contain the sums that verify files, so a redirect must not lead to an unencrypted answer.
 	checkAnswer := func(req *http.Request, via []*http.Request) error { return checkEncrypted("request", req, via) }
 	c.api = &http.Client{Transport: transport, CheckRedirect: checkAnswer}
 	c.files = &http.Client{Transport: transport, CheckRedirect: c.checkRedirect}
 	return c, nil
 }
 
+// takeCallbacks sets the functions that o has. All others keep their defaults.
 func (c *Charmhub) takeCallbacks(o Options) {
 	if o.Notify != nil {
 		c.notify = o.Notify
@@ -116,10 +119,12 @@ func CheckURL(text string) error {
 	return err
 }
 
+// parseBase parses the URL of a store. It returns an error if text is not an http or https URL, or if the URL
+// has a query or a user.
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
-	isWeb := err == nil && (base.Scheme == "https" || base.Scheme == "http")
-	if !isWeb || base.Host == "" || base.RawQuery != "" || base.User != nil {
+	isHTTP := err == nil && (base.Scheme == "https" || base.Scheme == "http")
+	if !isHTTP || base.Host == "" || base.RawQuery != "" || base.User != nil {
 		return nil, fmt.Errorf("invalid URL %q of a charm store: want one like %s", text, CharmhubURL)
 	}
 	return base, nil
@@ -132,7 +137,7 @@ func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 		q.Category = "featured"
 	}
 
-	words := map[string]string{
+	parameters := map[string]string{
 		"q":                 q.Text,
 		"category":          q.Category,
 		"channel":           q.Channel,
@@ -140,7 +145,7 @@ func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 		"relation-requires": q.Requires,
 		"relation-provides": q.Provides,
 	}
-	for key, value := range words {
+	for key, value := range parameters {
 		if value != "" {
 			query.Set(key, value)
 		}
@@ -178,10 +183,10 @@ func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error)
 // second for the bases that exist, and the third for one of these bases.
 const maxRounds = 3
 
-// Resolve implements [Source].
+// Resolve implements [Source]. Its requests contain all wishes that have no answer yet.
 func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 	answers := make([]Answer, len(wishes))
-	pending := map[int]Wish{}
+	pending := map[int]Wish{} // the wishes to send next, by their index in wishes
 	for i, w := range wishes {
 		pending[i] = w
 	}
@@ -196,16 +201,18 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 
 		for _, i := range slices.Sorted(maps.Keys(pending)) {
 			next, again := nextWish(pending[i], wishes[i], answers[i].Err)
-			delete(pending, i)
 			if again {
 				pending[i] = next
+			} else {
+				delete(pending, i)
 			}
 		}
 	}
 
 	for i, w := range wishes {
-		if none, ok := errors.AsType[*NoReleaseError](answers[i].Err); ok {
-			none.Wish = w
+		// The error is about the caller's wish, not about the last wish that was sent for it.
+		if noRelease, ok := errors.AsType[*NoReleaseError](answers[i].Err); ok {
+			noRelease.Wish = w
 		}
 		if answers[i].Err == nil {
 			answers[i].Err = c.pickResources(ctx, &answers[i].Release, w.Resources)
@@ -214,35 +221,43 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 	return answers, nil
 }
 
-// nextWish returns the next wish to send if the store has no release for the wished base. asked is the last wish that
-// was sent, and err its error. again is false if there is no further wish, or if err is a different error.
-func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
-	none, ok := errors.AsType[*NoReleaseError](err)
-	if !ok || wished.Revision > 0 || wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther {
-		return asked, false
+// nextWish returns the next wish to send if the store has no release for the wished base. wished is the
+// caller's wish, sent is the last wish that was sent for it, and err is the error in the answer to sent.
+// again is false if there is no further wish to send, or if err is not a *NoReleaseError.
+func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
+	noRelease, isNoRelease := errors.AsType[*NoReleaseError](err)
+	acceptsOnlyBase := wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther
+	if !isNoRelease || wished.Revision > 0 || acceptsOnlyBase {
+		return sent, false
 	}
 
-	// If the channel is only a risk, only the store knows its track and bases.
-	if asked.Base.Name != "" && len(none.Default) == 0 {
-		if asked.Base.String() != wished.Base.String() {
-			return asked, false
+	// A channel that is only a risk is in the charm's default track, which only the store knows. The error
+	// for a wish without a base lists the bases of that channel.
+	if sent.Base.Name != "" && len(noRelease.Default) == 0 {
+		isFirst := sent.Base.String() == wished.Base.String()
+		if !isFirst {
+			return sent, false
 		}
-		asked.Base = Base{}
-		return asked, true
+		next = sent
+		next.Base = Base{}
+		return next, true
 	}
 
-	base, ok := wished.chooseFrom(none.candidates())
-	if !ok || asked.Base.Name == base.Name && asked.Base.Version == base.Version {
-		return asked, false
+	base, ok := wished.chooseFrom(noRelease.candidates())
+	isSame := sent.Base.Name == base.Name && sent.Base.Version == base.Version
+	if !ok || isSame {
+		return sent, false
 	}
-	asked.Base = Base{Name: base.Name, Version: base.Version, Arch: wished.Arch}
-	return asked, true
+	next = sent
+	next.Base = Base{Name: base.Name, Version: base.Version, Arch: wished.Arch}
+	return next, true
 }
 
-// refresh sends the wishes in one request, and sets the answer of each wish in answers.
+// refresh sends the wishes in one request. It sets the answer to wishes[i] in answers[i]. It returns ErrAway
+// if the response lacks the result for a wish.
 func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []Answer) error {
 	request := refreshRequest{Context: []contextJSON{}, Fields: refreshFields()}
-	keys := map[string]int{}
+	keys := map[string]int{} // the indexes of the wishes, by the keys of the request
 	for _, i := range slices.Sorted(maps.Keys(wishes)) {
 		key := newKey()
 		keys[key] = i
@@ -253,6 +268,7 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
+
 	var answer refreshAnswer
 	if err := c.ask(ctx, http.MethodPost, "refresh", nil, body, &answer); err != nil {
 		return err
@@ -266,6 +282,7 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 		if !ok {
 			continue // a result that was not requested
 		}
+
 		delete(keys, result.Key)
 		release, err := result.release(wishes[i])
 		answers[i] = Answer{release, err}
@@ -276,8 +293,8 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 	return nil
 }
 
-// pickResources replaces released resources of r with the wanted revisions. It returns ErrNotFound if a
-// wanted revision does not exist.
+// pickResources replaces resources in r.Resources with the wanted revisions, which wanted has by the
+// resources' names. It returns ErrNotFound if a wanted revision does not exist.
 func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		var answer struct {
@@ -288,38 +305,41 @@ func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[str
 			return fmt.Errorf("cannot look up resource %q of charm %q in the store: %w", name, r.Name, err)
 		}
 
-		i := slices.IndexFunc(answer.Revisions, func(one resourceJSON) bool { return one.Revision == wanted[name] })
+		isWanted := func(r resourceJSON) bool { return r.Revision == wanted[name] }
+		i := slices.IndexFunc(answer.Revisions, isWanted)
 		if i < 0 {
 			return fmt.Errorf("resource %q of charm %q has no revision %d: %w", name, r.Name, wanted[name], ErrNotFound)
 		}
+
 		picked := answer.Revisions[i].resource(r.Name)
 		picked.Name = name
-
 		r.Resources = slices.DeleteFunc(r.Resources, func(old Resource) bool { return old.Name == name })
 		r.Resources = append(r.Resources, picked)
 	}
 	return nil
 }
 
-// newKey returns a random UUID, so that it does not identify the caller.
+// newKey returns the key of a wish in a request: a random UUID (RFC 9562, version 4), which does not identify
+// the caller.
 func newKey() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
+// get is [Charmhub.ask] for a GET request.
 func (c *Charmhub) get(ctx context.Context, path string, query url.Values, into any) error {
 	return c.ask(ctx, http.MethodGet, path, query, nil, into)
 }
 
-// ask sends a request and decodes the response into the value at into. It retries as long as a retry can
-// help.
+// ask sends a request to the API and decodes the response into the value at into. path is relative to the
+// API's charms. ask retries as long as a retry can help.
 func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	at := c.base.String() + "/v2/charms/" + path
+	address := c.base.String() + "/v2/charms/" + path
 	if len(query) > 0 {
-		at += "?" + query.Encode()
+		address += "?" + query.Encode()
 	}
 
 	return c.retry(ctx, func(ctx context.Context) error {
@@ -327,7 +347,7 @@ func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Value
 		defer cancel()
 
 		// Each try has its own reader of the body.
-		req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 		if err != nil {
 			return awayf("%w", err)
 		}
@@ -337,7 +357,7 @@ func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Value
 
 		resp, err := c.api.Do(req)
 		if err != nil {
-			return c.away(err)
+			return away(c.base.Host, c.timeout, err)
 		}
 		defer resp.Body.Close()
 		return c.readAnswer(resp, into)
@@ -351,14 +371,15 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	if err := checkBusy(resp); err != nil {
 		return err
 	}
+
+	// One byte more than the maximum shows that the response is too large.
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return c.away(err)
+		return away(c.base.Host, c.timeout, err)
 	}
 	if len(data) > maxAnswer {
 		return awayf("the answer of %s has more than %d MiB", c.base.Host, maxAnswer>>20)
 	}
-
 	if countValues(data) > maxValues {
 		return awayf("the answer of %s has more than %d values", c.base.Host, maxValues)
 	}
@@ -366,24 +387,31 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	isJSON := strings.TrimSpace(kind) == "application/json"
 	if resp.StatusCode/100 != 2 {
-		var failed struct {
-			Errors errorList `json:"error-list"`
-			Old    errorList `json:"error_list"`
-		}
-		if isJSON && json.Unmarshal(data, &failed) == nil && len(failed.Errors)+len(failed.Old) > 0 {
-			return append(failed.Errors, failed.Old...).explain()
-		}
-		// A proxy's 404 is not JSON.
-		if resp.StatusCode == http.StatusNotFound && isJSON {
-			return ErrNotFound
-		}
-		return awayf("%s answers %.100q", c.base, resp.Status)
+		return c.explainRefusal(resp, data, isJSON)
 	}
 
 	if err := json.Unmarshal(data, into); err != nil {
 		return awayf("%s does not answer like a charm store", c.base)
 	}
 	return nil
+}
+
+// explainRefusal returns the error for a response with an error status, whose body is data. isJSON reports
+// whether the response says that data is JSON.
+func (c *Charmhub) explainRefusal(resp *http.Response, data []byte, isJSON bool) error {
+	var refusal struct {
+		Errors errorList `json:"error-list"`
+		Old    errorList `json:"error_list"` // the older spelling
+	}
+	if isJSON && json.Unmarshal(data, &refusal) == nil && len(refusal.Errors)+len(refusal.Old) > 0 {
+		return append(refusal.Errors, refusal.Old...).explain()
+	}
+
+	// A proxy's 404 is not JSON.
+	if resp.StatusCode == http.StatusNotFound && isJSON {
+		return ErrNotFound
+	}
+	return awayf("%s answers %.100q", c.base, resp.Status)
 }
 
 // countValues estimates the number of values in the JSON. It counts the commas outside of strings.

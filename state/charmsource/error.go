@@ -10,14 +10,17 @@ import (
 	"bijou/state/text"
 )
 
-// ErrNotFound is returned if the source does not have the charm, bundle or resource, or if it is not public.
+// ErrNotFound is returned if the source does not have the charm, bundle or resource, or does not show it to
+// the public.
 var ErrNotFound = errors.New("the store does not have it")
 
 // notFoundError is an ErrNotFound with a different text.
 type notFoundError struct{ error }
 
+// Is reports whether target is ErrNotFound.
 func (e notFoundError) Is(target error) bool { return target == ErrNotFound }
 
+// Unwrap returns the error with the text.
 func (e notFoundError) Unwrap() error { return e.error }
 
 // ErrAway is returned if the store cannot be reached, or does not answer as a charm store.
@@ -26,10 +29,13 @@ var ErrAway = errors.New("the store cannot be reached")
 // awayError is an ErrAway with a different text.
 type awayError struct{ error }
 
+// Is reports whether target is ErrAway.
 func (e awayError) Is(target error) bool { return target == ErrAway }
 
+// Unwrap returns the error with the text.
 func (e awayError) Unwrap() error { return e.error }
 
+// awayf returns an ErrAway with the given text.
 func awayf(format string, args ...any) error { return awayError{fmt.Errorf(format, args...)} }
 
 // Offer is a channel that has a release for a base.
@@ -38,25 +44,26 @@ type Offer struct {
 	Base    Base
 }
 
-// NoReleaseError is returned if a channel has no release for a wish. It lists the releases that exist.
+// NoReleaseError is returned if a source has no release for a wish. It lists the releases that exist.
 type NoReleaseError struct {
-	Name    string
+	Name    string // the charm's name
 	Wish    Wish
 	Offers  []Offer // the store's releases for all architectures; can be empty
-	Default []Base  // the bases of the channel's own release
+	Default []Base  // the bases of the channel's own release; can be empty
 }
 
+// Error names the wish, and lists the releases for the wished architecture.
 func (e *NoReleaseError) Error() string {
 	if e.Wish.Revision > 0 {
 		return fmt.Sprintf("charm %q has no revision %d", e.Name, e.Wish.Revision)
 	}
 
-	where := ""
+	forBase := ""
 	if e.Wish.Base.Name != "" {
-		where = fmt.Sprintf(" for %s", e.Wish.Base)
+		forBase = fmt.Sprintf(" for %s", e.Wish.Base)
 	}
 	return fmt.Sprintf("charm %q has no release in channel %q%s on %s; %s",
-		e.Name, cmp.Or(e.Wish.Channel, DefaultChannel), where, e.Wish.Arch, e.describeOffers())
+		e.Name, cmp.Or(e.Wish.Channel, DefaultChannel), forBase, e.Wish.Arch, e.describeOffers())
 }
 
 // maxOffers is the maximum number of releases in an error.
@@ -79,7 +86,8 @@ func (e *NoReleaseError) describeOffers() string {
 	return "there are " + strings.Join(texts, ", ")
 }
 
-// HasOtherBase reports whether the wished channel, or a more stable one of its track, has a release for a different
+// HasOtherBase reports whether the wished channel, or a channel of the same track with a more stable risk,
+// has a release for the wished architecture. Since the wished base has none, that release is for a different
 // base.
 func (e *NoReleaseError) HasOtherBase() bool {
 	wished := strings.Split(cmp.Or(e.Wish.Channel, DefaultChannel), "/")
@@ -88,6 +96,7 @@ func (e *NoReleaseError) HasOtherBase() bool {
 		wished = append([]string{""}, wished...)
 	}
 
+	// Later risks are more stable.
 	risks := []string{"edge", "beta", "candidate", "stable"}
 	return slices.ContainsFunc(e.Matching(), func(o Offer) bool {
 		parts := strings.Split(o.Channel, "/")
@@ -96,16 +105,17 @@ func (e *NoReleaseError) HasOtherBase() bool {
 	})
 }
 
-// Matching returns the releases for the wished architecture, with whole channels.
+// Matching returns the releases for the wished architecture. The names of their channels include the track.
+// If the store lists no releases, Matching returns one in the wished channel for each base in e.Default.
 func (e *NoReleaseError) Matching() (offers []Offer) {
-	all := e.Offers
-	if len(all) == 0 {
+	listed := e.Offers
+	if len(listed) == 0 {
 		for _, b := range e.Default {
-			all = append(all, Offer{cmp.Or(e.Wish.Channel, DefaultChannel), b})
+			listed = append(listed, Offer{cmp.Or(e.Wish.Channel, DefaultChannel), b})
 		}
 	}
 
-	for _, o := range all {
+	for _, o := range listed {
 		if o.Base.HasArch(e.Wish.Arch) {
 			offers = append(offers, Offer{WholeChannel(o.Channel), o.Base})
 		}
@@ -113,8 +123,8 @@ func (e *NoReleaseError) Matching() (offers []Offer) {
 	return offers
 }
 
-// candidates returns the bases from which to choose a different one. They are the bases that the store lists
-// for the channel. If the store lists none, they are the bases that have a release in the channel.
+// candidates returns the bases that the next wish can use instead of the wished base. These are the bases in
+// e.Default. If there are none, they are the bases of the offers in the wished channel.
 func (e *NoReleaseError) candidates() []Base {
 	if len(e.Default) > 0 {
 		return e.Default

@@ -23,7 +23,7 @@ import (
 const (
 	silenceTimeout = 30 * time.Second // how long a download can wait for new bytes
 	maxRedirects   = 5
-	partSuffix     = ".part"
+	partSuffix     = ".part" // of the name of an incomplete download
 )
 
 // Fetch implements [Source]. It downloads to path with the suffix ".part", and renames that file once it is complete.
@@ -37,7 +37,9 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	if err := c.checkFile(f); err != nil {
 		return "", err
 	}
-	// In a directory that others can write, the file could already be a symlink.
+
+	// The lock keeps a second download from writing the same file.
+	// In a directory that others can write, the file could already be a symlink, which O_NOFOLLOW refuses.
 	part, err := osutil.TryLockFile(path+partSuffix, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW)
 	if errors.Is(err, osutil.ErrLocked) {
 		return "", fmt.Errorf("another download is writing %s", path)
@@ -55,7 +57,7 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	return sha384, osutil.SyncDir(filepath.Dir(path))
 }
 
-// downloadWhole downloads to part, with retries, and renames part to path.
+// downloadWhole downloads f to part, with retries, and renames part to path.
 func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, path string) (sha384 string, _ error) {
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		sha384, err = c.download(ctx, f, part)
@@ -74,7 +76,8 @@ func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, pat
 	return sha384, os.Rename(part.Name(), path)
 }
 
-// checkFile returns an error for a file that must not be downloaded, or that could not be verified.
+// checkFile returns an error if the file's URL is not safe to download from, or if f has no SHA-256 sum to
+// verify the download.
 func (c *Charmhub) checkFile(f File) error {
 	at, err := url.Parse(f.URL)
 	switch {
@@ -90,43 +93,43 @@ func (c *Charmhub) checkFile(f File) error {
 	return nil
 }
 
-// isNear reports whether a store can have its files on that host: the store's own host, a host of Charmhub,
-// or this host if the store is on this host.
+// isNear reports whether a store on the host store can have its files on host: on the store's own host, on a
+// host of Charmhub or, if the store is on this host, under any name of this host.
 func isNear(host, store string) bool {
-	isOwn := func(name string) bool {
-		return strings.HasSuffix(name, ".charmhub.io") || strings.HasSuffix(name, ".snapcraft.io") ||
-			strings.HasSuffix(name, ".snapcraftcontent.com")
-	}
+	isCharmhub := strings.HasSuffix(host, ".charmhub.io") || strings.HasSuffix(host, ".snapcraft.io") ||
+		strings.HasSuffix(host, ".snapcraftcontent.com")
 	isLocal := func(name string) bool {
 		address := net.ParseIP(name)
 		return name == "localhost" || address != nil && address.IsLoopback()
 	}
-	return strings.EqualFold(host, store) || isOwn(host) || isLocal(host) && isLocal(store)
+	return strings.EqualFold(host, store) || isCharmhub || isLocal(host) && isLocal(store)
 }
 
-// checkRedirect allows a redirect of a download to any host. It removes all headers except User-Agent.
+// checkRedirect allows a download to be redirected to any host, since Fetch verifies the file. It removes all
+// headers of the request except User-Agent.
 func (c *Charmhub) checkRedirect(req *http.Request, via []*http.Request) error {
 	req.Header = http.Header{"User-Agent": {c.agent}}
 	return checkEncrypted("download", req, via)
 }
 
-// checkEncrypted returns an error for a redirect from https to a different scheme, and after too many redirects. what
-// is redirected.
-func checkEncrypted(what string, req *http.Request, via []*http.Request) error {
+// checkEncrypted returns an error for a redirect from https to a different scheme, and after too many
+// redirects. req is the next request, and via are the earlier ones. kind is a word for the request in errors.
+func checkEncrypted(kind string, req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return fmt.Errorf("the %s is redirected too often", what)
+		return fmt.Errorf("the %s is redirected too often", kind)
 	}
 	if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
-		return fmt.Errorf("the %s is redirected to %.200s, which is not encrypted", what, req.URL.Redacted())
+		return fmt.Errorf("the %s is redirected to %.200s, which is not encrypted", kind, req.URL.Redacted())
 	}
 	return nil
 }
 
-// download downloads f, and replaces the content of an open file with it. It returns the SHA-384 sum of f in
-// hex.
+// download downloads f once, without retries, and replaces the content of the file to with the verified
+// download. It returns the SHA-384 sum in hex. It returns an error if no data arrives for silenceTimeout.
 func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
 		return "", err
@@ -135,7 +138,7 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 
 	resp, err := c.files.Do(req)
 	if err != nil {
-		return "", c.away(err)
+		return "", away(req.URL.Host, silenceTimeout, err)
 	}
 	defer resp.Body.Close()
 	if err := checkBusy(resp); err != nil {
@@ -151,20 +154,27 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 		return "", fmt.Errorf("the file has %d bytes, but the store lists %d", resp.ContentLength, f.Size)
 	}
 
-	silent := time.AfterFunc(silenceTimeout, func() { cancel(fmt.Errorf("no data arrived for %s", silenceTimeout)) })
-	defer silent.Stop()
-	body := &reportingReader{from: resp.Body, file: f, silent: silent, report: c.progress}
+	silenceTimer := time.AfterFunc(silenceTimeout, func() {
+		cancel(fmt.Errorf("no data arrived for %s", silenceTimeout))
+	})
+	defer silenceTimer.Stop()
+	body := &reportingReader{from: resp.Body, file: f, silenceTimer: silenceTimer, report: c.progress}
 
-	sha384, err = c.writeVerified(f, body, to)
+	sha384, err = writeVerified(f, body, to)
+	if err != nil && errors.Is(err, body.err) {
+		err = away(resp.Request.URL.Host, silenceTimeout, err)
+	}
+	// The cause says why reading was cancelled, and err only says that it was.
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return "", cause
 	}
 	return sha384, err
 }
 
-// writeVerified writes the body to a file, and returns its SHA-384 sum in hex. It returns an error unless the body has
-// the size and the sums of f.
-func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, error) {
+// writeVerified replaces the content of the file to with the body, and returns the body's SHA-384 sum in hex.
+// It returns an error if the body does not have the size and the sums of f. It returns a cutOffError if the
+// body is too short. It returns errors of the body and of the file unchanged.
+func writeVerified(f File, body io.Reader, to *os.File) (string, error) {
 	if err := to.Truncate(0); err != nil {
 		return "", err
 	}
@@ -172,15 +182,19 @@ func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, e
 		return "", err
 	}
 
-	short := sha256.New()
-	long := sha512.New384()
-	n, err := io.Copy(io.MultiWriter(to, short, long), io.LimitReader(body, f.Size+1))
-	sum256, sum384 := hex.EncodeToString(short.Sum(nil)), hex.EncodeToString(long.Sum(nil))
+	hash256 := sha256.New()
+	hash384 := sha512.New384()
+	// One byte more than the size shows that the body is too long.
+	n, err := io.Copy(io.MultiWriter(to, hash256, hash384), io.LimitReader(body, f.Size+1))
+	if err != nil {
+		return "", err
+	}
+
+	sum256 := hex.EncodeToString(hash256.Sum(nil))
+	sum384 := hex.EncodeToString(hash384.Sum(nil))
 	switch {
-	case err != nil:
-		return "", c.away(err)
 	case n > f.Size:
-		return "", fmt.Errorf("the file continues after %d bytes, the size that the store lists", f.Size)
+		return "", fmt.Errorf("the file has more than %d bytes, the size that the store lists", f.Size)
 	case n < f.Size:
 		return "", cutOffError{fmt.Errorf("the file ends after %d of %d bytes", n, f.Size)}
 	case !strings.EqualFold(sum256, f.SHA256):
@@ -191,21 +205,25 @@ func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, e
 	return sum384, nil
 }
 
-// reportingReader reports the progress of a download, and resets silent when bytes arrive.
+// reportingReader reads the body of a download. It reports the progress, and resets silenceTimer when bytes
+// arrive.
 type reportingReader struct {
-	from   io.Reader
-	file   File
-	silent *time.Timer
-	report func(what string, done, total int)
-	done   int64
+	from         io.Reader
+	file         File
+	silenceTimer *time.Timer
+	report       func(what string, done, total int)
+	done         int64 // the number of bytes read so far
+	err          error // the error of the last Read; nil or io.EOF if it did not fail
 }
 
+// Read implements [io.Reader].
 func (r *reportingReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if n > 0 {
-		r.silent.Reset(silenceTimeout)
+		r.silenceTimer.Reset(silenceTimeout)
 	}
 	r.done += int64(n)
+	r.err = err
 
 	const unit = 1 << 10
 	r.report("KiB of "+r.file.What+" downloaded", int(r.done/unit), int((r.file.Size+unit-1)/unit))

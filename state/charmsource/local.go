@@ -41,8 +41,8 @@ func (l *Local) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 	return answers, nil
 }
 
-// resolve returns the charm in the repository or at the path that the wish names. It returns a
-// [NoReleaseError] if the charm does not have the wanted revision.
+// resolve returns a release of the charm that the wish names, in the repository or by its path. It returns a
+// *[NoReleaseError] if the charm does not have the wished revision.
 func (l *Local) resolve(w Wish) (Release, error) {
 	find := l.readPath
 	if l.Repository != "" {
@@ -52,6 +52,7 @@ func (l *Local) resolve(w Wish) (Release, error) {
 	if err != nil {
 		return Release{}, err
 	}
+
 	if w.Revision > 0 && found.Revision != w.Revision {
 		return Release{}, &NoReleaseError{Name: found.Meta.Name, Wish: w}
 	}
@@ -72,7 +73,9 @@ func (l *Local) resolve(w Wish) (Release, error) {
 	}, nil
 }
 
-// findInRepository finds a charm by its reference. If the charm supports several series, it gets the wished series.
+// findInRepository finds a charm in the repository. The wish's name is a reference to the charm. The charm
+// gets the series of the reference or, without one, the wished series. It returns ErrNotFound if the
+// repository does not have the charm.
 func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 	ref, err := charm.ParseRef(w.Name)
 	if err != nil {
@@ -91,12 +94,14 @@ func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 	return found, err
 }
 
-// readPath reads a directory or an archive. It unpacks an archive, with the same checks as a unit.
+// readPath reads the charm in a directory or archive, whose path is the wish's name. It unpacks an archive,
+// with the same checks as a unit's agent. It returns ErrNotFound if the path does not exist.
 func (l *Local) readPath(w Wish) (charm.Found, error) {
 	path, err := filepath.Abs(w.Name)
 	if err != nil {
 		return charm.Found{}, fmt.Errorf("cannot read charm %q: %w", w.Name, err)
 	}
+
 	info, statErr := os.Stat(path)
 	if statErr == nil && info.Mode().IsRegular() {
 		return l.unpack(w.Name, path)
@@ -109,9 +114,9 @@ func (l *Local) readPath(w Wish) (charm.Found, error) {
 	return charm.Found{Charm: c, Path: path}, err
 }
 
-// unpack unpacks the archive at path below Scratch, and returns its charm. Its errors contain archive, the
-// path as the wish has it. unpack reads the charm from the archive itself, so that no error names a directory
-// in Scratch.
+// unpack unpacks the archive at path below l.Scratch, and returns the archive's charm. archive is the path as
+// the wish has it, for errors. unpack reads the charm from the archive, not from the unpacked directory, so
+// that no error names a directory below l.Scratch.
 func (l *Local) unpack(archive, path string) (found charm.Found, err error) {
 	defer func() {
 		if err != nil {
@@ -123,6 +128,7 @@ func (l *Local) unpack(archive, path string) (found charm.Found, err error) {
 	if err != nil {
 		return found, err
 	}
+
 	found.Path = filepath.Join(dir, "charm")
 	found.Archive = archive
 	found.Charm, err = charm.ReadPacked(path, found.Path, l.Tools)

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Proxy has the proxies for requests to a store. The zero Proxy stands for the process's environment variables.
+// Proxy has the proxies for requests to a store. With the zero Proxy, the process's environment variables,
+// such as HTTPS_PROXY, choose the proxies.
 type Proxy struct {
 	HTTP  string // URL
 	HTTPS string // URL
@@ -23,13 +24,15 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 		return http.ProxyFromEnvironment, nil
 	}
 
+	// As in environment variables, the scheme http:// can be left out.
 	for _, text := range []*string{&p.HTTP, &p.HTTPS} {
 		if *text != "" && !strings.Contains(*text, "://") {
 			*text = "http://" + *text
 		}
 	}
 	for _, text := range []string{p.HTTP, p.HTTPS} {
-		if u, err := url.Parse(text); err != nil || text != "" && u.Host == "" {
+		u, err := url.Parse(text)
+		if err != nil || text != "" && u.Host == "" {
 			return nil, fmt.Errorf("invalid proxy %q: want a URL like http://proxy.example:3128", text)
 		}
 	}
@@ -46,8 +49,8 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 	}, nil
 }
 
-// skips reports whether requests to the host do not use the proxy. This is true for this host itself, and for
-// hosts in p.None.
+// skips reports whether requests to the host bypass the proxy. This is true for localhost, for loopback
+// addresses, and for hosts that p.None contains.
 func (p Proxy) skips(host string) bool {
 	address := net.ParseIP(host)
 	if host == "localhost" || address != nil && address.IsLoopback() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,22 +16,24 @@ import (
 
 const (
 	maxTries      = 3
-	busyDelay     = 10 * time.Second // before a retry, if the store does not set the time of the retry
-	cutOffDelay   = 3 * time.Second  // before a retry, if the connection was cut
-	maxRetryAfter = 10 * time.Minute
+	busyDelay     = 10 * time.Second // the wait before a retry if a busy store does not set one
+	cutOffDelay   = 3 * time.Second  // the wait before a retry if the connection was cut
+	maxRetryAfter = 10 * time.Minute // the longest wait before a retry
 )
 
 // busyError is the error of a store that is busy, so that a retry can help.
 type busyError struct {
 	host   string
 	status string
-	after  time.Duration // from now; negative if the store does not set a time
+	after  time.Duration // how long the store asks to wait; negative if it does not set a time
 }
 
+// Error names the store's host and the status of its response.
 func (e *busyError) Error() string {
 	return fmt.Sprintf("%s answers %.100q", e.host, e.status)
 }
 
+// Unwrap returns ErrAway, since a busy store counts as one that cannot be reached.
 func (e *busyError) Unwrap() error { return ErrAway }
 
 // checkBusy returns a *busyError if a retry after this response can help.
@@ -61,41 +64,55 @@ func retryAfter(text string, now time.Time) time.Duration {
 // cutOffError is returned if the connection ended before the end of the response.
 type cutOffError struct{ error }
 
+// Unwrap returns the error with the text.
 func (e cutOffError) Unwrap() error { return e.error }
 
-// away returns an error for a request without a response, in one line that names the host once. The error is
-// ErrAway, unless the request was cancelled.
-func (c *Charmhub) away(err error) error {
+// away returns the error for a request that failed with err, without a whole response. Its text is one line
+// that names the host once. host is the host of the request, and limit is how long the request waits for the
+// response. The error is ErrAway, unless the request was cancelled. It is a cutOffError if the connection was
+// cut.
+func away(host string, limit time.Duration, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
+		// After a redirect, this is a different host.
+		if at, parseErr := url.Parse(wrapped.URL); parseErr == nil && at.Host != "" {
+			host = at.Host
+		}
 	}
 
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return cutOffError{awayf("%s closed the connection before it had answered", c.base.Host)}
+		return cutOffError{awayf("%s closed the connection before it had answered", host)}
 	case errors.Is(err, context.DeadlineExceeded):
-		return awayf("%s did not answer within %s", c.base.Host, c.timeout)
+		// The dialer has its own limit.
+		if _, isDial := errors.AsType[*net.OpError](err); isDial {
+			limit = min(limit, requestTimeout)
+		}
+		return awayf("%s did not answer within %s", host, limit)
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return awayf("cannot reach %s: %w", c.base.Host, err)
+	return awayf("cannot reach %s: %w", host, err)
 }
 
-// retry calls f up to maxTries times, as long as a retry can help. It returns the last error. If the store
-// asks for a wait of more than maxRetryAfter, it does not wait, and returns an error with the time at which
-// to retry.
+// retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It returns the last
+// error, or ctx's error. If the store asks for a wait of more than maxRetryAfter, retry does not wait. It
+// then returns an error with the time at which the user can retry.
 func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	for n := 1; ; n++ {
 		err := f(ctx)
-		delay, passes := retryDelay(err)
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case !passes || n == maxTries:
+		}
+
+		delay, canHelp := retryDelay(err)
+		if !canHelp || n == maxTries {
 			return err
-		case delay > maxRetryAfter:
+		}
+		if delay > maxRetryAfter {
 			return fmt.Errorf("%w; retry at %s", err,
 				time.Now().Add(delay).Format("15:04:05 on 2006-01-02"))
 		}
@@ -107,14 +124,15 @@ func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error)
 	}
 }
 
-// retryDelay returns how long to wait before a retry. passes is false if a retry cannot help.
-func retryDelay(err error) (delay time.Duration, passes bool) {
+// retryDelay returns how long to wait before a retry after err. canHelp is false if a retry cannot help.
+func retryDelay(err error) (delay time.Duration, canHelp bool) {
 	if busy, ok := errors.AsType[*busyError](err); ok {
 		if busy.after < 0 {
 			return busyDelay, true
 		}
 		return busy.after, true
 	}
-	_, cut := errors.AsType[cutOffError](err)
-	return cutOffDelay, cut
+
+	_, isCutOff := errors.AsType[cutOffError](err)
+	return cutOffDelay, isCutOff
 }

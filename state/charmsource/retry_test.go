@@ -1,9 +1,15 @@
 package charmsource
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,6 +66,61 @@ func TestRedirectToPlain(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "which is not encrypted") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestDownloadErrors checks that the error of a download names the file's own host and the limit that applies.
+// An error of writing the file must not count as an error of the store.
+func TestDownloadErrors(t *testing.T) {
+	hang := make(chan struct{})
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hangs":
+			<-hang
+		case "/cut":
+			w.Header().Set("Content-Length", "9")
+		}
+		_, _ = io.WriteString(w, "x")
+	}))
+	defer files.Close()
+	defer close(hang)
+
+	c, err := NewCharmhub(Options{URL: "http://localhost:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.files.Transport = &http.Transport{ResponseHeaderTimeout: 50 * time.Millisecond}
+	host := strings.TrimPrefix(files.URL, "http://")
+	open := func() *os.File {
+		file, err := os.Create(filepath.Join(t.TempDir(), "file.part"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		return file
+	}
+
+	for path, want := range map[string]string{
+		"/hangs": host + " did not answer within 30s",
+		"/cut":   host + " closed the connection before it had answered",
+	} {
+		_, err := c.download(t.Context(), File{URL: files.URL + path, Size: 9}, open())
+		if !errors.Is(err, ErrAway) || err.Error() != want {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+
+	dial := &url.Error{URL: files.URL, Err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}
+	if err := away("other", silenceTimeout, dial); err.Error() != host+" did not answer within 10s" {
+		t.Error(err)
+	}
+
+	// Writing fails, since the file is closed as soon as the first bytes arrive.
+	to := open()
+	c.progress = func(string, int, int) { _ = to.Close() }
+	_, err = c.download(t.Context(), File{URL: files.URL, Size: 1}, to)
+	if !errors.Is(err, os.ErrClosed) || errors.Is(err, ErrAway) || strings.Contains(err.Error(), "localhost") {
+		t.Errorf("%v, want an error about the file", err)
 	}
 }
 

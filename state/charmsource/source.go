@@ -1,5 +1,5 @@
-// Package charmsource gets charms from a store or from this host. A [Source] finds the release for a wish,
-// and fetches the release's files. A [Store] can also be searched, and describes charms.
+// Package charmsource gets charms from a store or from this host. A [Source] finds the release for a [Wish],
+// and fetches the release's files. A [Store] is a source that can also be searched, and that describes charms.
 //
 // [Charmhub] is the client of a store, and is the only part that depends on the wire format. [Local] has the
 // charms of a repository, and charms that are named by path.
@@ -89,10 +89,10 @@ func (b Base) isValid() bool {
 // Wish selects a release of a charm.
 type Wish struct {
 	Name string // the name in the source; see [Local]
-	ID   string // replaces the name if it is not empty
+	ID   string // the id in the store; used instead of Name if Name is empty or Have is set
 
 	Channel  string // empty for the risk stable in the charm's default track
-	Revision int    // 0 for the channel's revision; any other number makes channel and base irrelevant
+	Revision int    // 0 for the channel's revision; with any other number, channel and base have no effect
 	Arch     string
 	Series   string // the series of a charm in a repository; empty for any
 	Base     Base   // the release's base; without a name, Resolve chooses one
@@ -104,16 +104,19 @@ type Wish struct {
 	Resources map[string]int // wanted revisions of resources, by name; all others stay as released
 }
 
-// chooseFrom returns the base to request, among bases that have a release. It returns false if the wish
-// accepts none of them.
-func (w Wish) chooseFrom(bases []Base) (Base, bool) {
+// chooseFrom returns the base to request next, from bases that have a release: the first of w.Also that is
+// among them or, if the wish accepts other bases, the best one. ok is false if the wish accepts none of the
+// bases.
+func (w Wish) chooseFrom(bases []Base) (chosen Base, ok bool) {
 	for _, b := range w.Also {
-		isThere := func(other Base) bool { return other.String() == b.String() && other.HasArch(w.Arch) }
-		if slices.ContainsFunc(bases, isThere) {
+		isWished := func(base Base) bool { return base.String() == b.String() && base.HasArch(w.Arch) }
+		if slices.ContainsFunc(bases, isWished) {
 			return b, true
 		}
 	}
-	if w.Base.Name != "" && !w.OrOther {
+
+	acceptsOthers := w.Base.Name == "" || w.OrOther
+	if !acceptsOthers {
 		return Base{}, false
 	}
 	return ChooseBase(bases, w.Arch)
@@ -222,7 +225,7 @@ func ChooseBase(bases []Base, arch string) (chosen Base, ok bool) {
 	return chosen, ok
 }
 
-// compareBases returns a positive number if ChooseBase prefers a to b.
+// compareBases returns a positive number if ChooseBase prefers a to b, and a negative number if it prefers b.
 func compareBases(a, b Base) int {
 	if a.isLTS() != b.isLTS() {
 		if a.isLTS() {
@@ -240,18 +243,20 @@ func (b Base) isLTS() bool {
 	return b.Name == "ubuntu" && month == "04" && len(year) == 2 && (year[1]-'0')%2 == 0
 }
 
-// compareVersions compares versions such as 24.04, number by number.
+// compareVersions compares versions such as 24.04, number by number. It returns a negative number if a is
+// older than b, a positive number if a is newer, and otherwise 0.
 func compareVersions(a, b string) int {
 	as := strings.Split(a, ".")
 	bs := strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
-		x := strings.TrimLeft(as[i], "0")
-		y := strings.TrimLeft(bs[i], "0")
-		if len(x) != len(y) {
-			return len(x) - len(y)
+		// Without leading zeros, the longer number is larger.
+		numberA := strings.TrimLeft(as[i], "0")
+		numberB := strings.TrimLeft(bs[i], "0")
+		if len(numberA) != len(numberB) {
+			return len(numberA) - len(numberB)
 		}
-		if c := strings.Compare(x, y); c != 0 {
-			return c
+		if order := strings.Compare(numberA, numberB); order != 0 {
+			return order
 		}
 	}
 	return len(as) - len(bs)

@@ -20,6 +20,7 @@ func refreshFields() []string {
 	}
 }
 
+// findFields returns the fields that a search request names.
 func findFields() []string {
 	return []string{
 		"result.publisher.display-name", "result.summary", "result.store-url",
@@ -50,28 +51,32 @@ func infoFields() []string {
 	}
 }
 
-// baseJSON is a base. In a request, "NA" stands for an unknown base.
+// baseJSON is a base in a request or response. In a request, the name and channel notKnown stand for an
+// unknown base.
 type baseJSON struct {
 	Architecture string `json:"architecture"`
 	Name         string `json:"name"`
-	Channel      string `json:"channel"`
+	Channel      string `json:"channel"` // the system's version, which a risk can follow, as in 22.04/stable
 }
 
 const notKnown = "NA"
 
+// base returns the base without the risk of its channel.
 func (b baseJSON) base() Base {
 	version, _, _ := strings.Cut(b.Channel, "/")
 	return Base{Name: b.Name, Version: version, Arch: b.Architecture}
 }
 
-func basesOf(all []baseJSON) []Base {
+// basesOf returns the bases of a response. It never returns nil.
+func basesOf(listed []baseJSON) []Base {
 	bases := []Base{}
-	for _, b := range all {
+	for _, b := range listed {
 		bases = append(bases, b.base())
 	}
 	return bases
 }
 
+// newBaseJSON returns the base with the architecture arch, for a request. b can have no name.
 func newBaseJSON(b Base, arch string) *baseJSON {
 	if b.Name == "" {
 		return &baseJSON{Architecture: arch, Name: notKnown, Channel: notKnown}
@@ -79,12 +84,14 @@ func newBaseJSON(b Base, arch string) *baseJSON {
 	return &baseJSON{Architecture: arch, Name: b.Name, Channel: b.Version}
 }
 
+// refreshRequest is the body of a refresh request, which asks for the releases of several charms.
 type refreshRequest struct {
 	Context []contextJSON `json:"context"` // never null, but can be empty
 	Actions []actionJSON  `json:"actions"`
 	Fields  []string      `json:"fields"`
 }
 
+// contextJSON is a charm that the caller has. It has the key of the action for the same charm.
 type contextJSON struct {
 	Key      string    `json:"instance-key"`
 	ID       string    `json:"id"`
@@ -93,8 +100,9 @@ type contextJSON struct {
 	Tracking string    `json:"tracking-channel"`
 }
 
+// actionJSON is a charm for which the caller wants a release.
 type actionJSON struct {
-	Action   string    `json:"action"`
+	Action   string    `json:"action"` // install or refresh
 	Key      string    `json:"instance-key"`
 	ID       string    `json:"id,omitempty"`
 	Name     string    `json:"name,omitempty"`
@@ -103,7 +111,8 @@ type actionJSON struct {
 	Base     *baseJSON `json:"base"` // null in a request for a revision
 }
 
-// add adds a wish to the request. It is a refresh if the caller has a revision, and otherwise an installation.
+// add adds a wish to the request, under a key that identifies the result. The action is refresh if the caller
+// already has a revision of the charm, and otherwise install.
 func (r *refreshRequest) add(w Wish, key string) {
 	a := actionJSON{Action: "install", Key: key, Name: w.Name}
 	if w.Name == "" {
@@ -132,11 +141,13 @@ func (r *refreshRequest) add(w Wish, key string) {
 	r.Actions = append(r.Actions, a)
 }
 
+// refreshAnswer is the response to a refreshRequest.
 type refreshAnswer struct {
 	Errors  errorList    `json:"error-list"`
 	Results []resultJSON `json:"results"`
 }
 
+// resultJSON is the result for one action of a refreshRequest.
 type resultJSON struct {
 	Key     string       `json:"instance-key"`
 	ID      string       `json:"id"`
@@ -147,6 +158,7 @@ type resultJSON struct {
 	Charm   *releaseJSON `json:"charm"`
 }
 
+// releaseJSON is a revision of a charm or bundle.
 type releaseJSON struct {
 	Type      string         `json:"type"`
 	ID        string         `json:"id"`
@@ -161,13 +173,15 @@ type releaseJSON struct {
 	Resources []resourceJSON `json:"resources"`
 }
 
-// release returns the release in a result for the wish. It checks the result's error first, since a result
-// with an error can also contain parts of a charm.
+// release returns the release in the result for the wish w. It returns the result's error if there is one,
+// even if the result also contains parts of a charm. It returns ErrAway if the result is not a valid answer
+// for the wish.
 func (r resultJSON) release(w Wish) (Release, error) {
 	name := cmp.Or(w.Name, r.Name, w.ID)
 	if r.Error != nil && r.Error.Code != "" {
 		return Release{}, r.Error.explain(name, w)
 	}
+
 	c := r.Charm
 	if c == nil || r.Result == "error" {
 		return Release{}, awayf("the answer of the store has no charm %q", name)
@@ -188,8 +202,10 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	if w.Revision == 0 {
 		release.Channel = cmp.Or(r.Channel, w.Channel, DefaultChannel)
 	} else {
+		// A release that was wished by its number has neither a channel nor a base.
 		release.Base = Base{}
 	}
+
 	release.File = c.Download.file(fmt.Sprintf("%s %s, revision %d", release.Type, release.Name, release.Revision))
 	for _, resource := range c.Resources {
 		release.Resources = append(release.Resources, resource.resource(release.Name))
@@ -201,7 +217,7 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	return release, nil
 }
 
-// check returns an error unless the release can be an answer for the wish. Errors call the wish name.
+// check returns ErrAway if the release cannot be an answer for the wish w. name is the wished charm in errors.
 func (r Release) check(name string, w Wish) error {
 	switch {
 	case r.Type != TypeCharm && r.Type != TypeBundle:
@@ -234,7 +250,7 @@ func (r Release) check(name string, w Wish) error {
 	return nil
 }
 
-// fileJSON has both spellings of the sums' keys.
+// fileJSON is a file of the store. It has both spellings of the keys of the sums.
 type fileJSON struct {
 	Size      int64  `json:"size"`
 	URL       string `json:"url"`
@@ -244,6 +260,7 @@ type fileJSON struct {
 	OldSHA384 string `json:"hash-sha384"`
 }
 
+// file returns the file as a [File]. what describes the file. An invalid sum becomes "".
 func (f fileJSON) file(what string) File {
 	return File{
 		What:   what,
@@ -254,7 +271,7 @@ func (f fileJSON) file(what string) File {
 	}
 }
 
-// checkSum returns a sum in lower-case hex, or "" if the text is not a sum of size bytes.
+// checkSum returns a sum in lower-case hex. It returns "" if the text is not the hex form of size bytes.
 func checkSum(text string, size int) string {
 	if sum, err := hex.DecodeString(text); err == nil && len(sum) == size {
 		return strings.ToLower(text)
@@ -262,6 +279,7 @@ func checkSum(text string, size int) string {
 	return ""
 }
 
+// resourceJSON is a revision of a resource.
 type resourceJSON struct {
 	Name        string   `json:"name"`
 	Type        string   `json:"type"`
@@ -272,6 +290,7 @@ type resourceJSON struct {
 	Download    fileJSON `json:"download"`
 }
 
+// resource returns the resource of the charm with that name.
 func (r resourceJSON) resource(charm string) Resource {
 	return Resource{
 		Name:        r.Name,
@@ -284,7 +303,7 @@ func (r resourceJSON) resource(charm string) Resource {
 	}
 }
 
-// packageJSON is a result of find, or the response of info.
+// packageJSON is a charm or bundle, as a result of a search or as the response to a request for its info.
 type packageJSON struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -310,6 +329,7 @@ type packageJSON struct {
 	Channels []channelJSON `json:"channel-map"`
 }
 
+// channelJSON is a channel's release for a base.
 type channelJSON struct {
 	Channel struct {
 		Name     string   `json:"name"`
@@ -321,6 +341,7 @@ type channelJSON struct {
 	Revision releaseJSON `json:"revision"`
 }
 
+// found returns the search result as a [Found].
 func (p packageJSON) found() Found {
 	return Found{
 		Type:      cmp.Or(p.Type, TypeCharm),
@@ -334,7 +355,7 @@ func (p packageJSON) found() Found {
 	}
 }
 
-// info returns the store's description as an Info.
+// info returns the store's description as an [Info].
 func (p packageJSON) info() Info {
 	info := Info{
 		Found:       p.found(),
@@ -369,11 +390,14 @@ func (p packageJSON) info() Info {
 	return info
 }
 
+// splitChannel returns the parts of a channel's name. A part that the name lacks is empty, except the track
+// latest.
 func splitChannel(name string) (track, risk, branch string) {
 	parts := append(strings.SplitN(WholeChannel(name), "/", 3), "", "")
 	return parts[0], parts[1], parts[2]
 }
 
+// errorJSON is an error of the store. Extra is set if a charm has no release for a wish.
 type errorJSON struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -386,18 +410,18 @@ type errorJSON struct {
 	} `json:"extra"`
 }
 
-// explain returns the error for one wish with a different text, since the store's text contains the request's
-// random key.
+// explain returns the error as an answer to the wish w. name is the wished charm in errors. explain does not
+// use the store's own text, which contains the request's random key.
 func (e errorJSON) explain(name string, w Wish) error {
 	switch e.Code {
 	case "name-not-found", "id-not-found":
 		return fmt.Errorf("charm %q: %w", name, ErrNotFound)
 	case "revision-not-found", "invalid-charm-base", "invalid-charm-platform", "missing-charm-base", "channel-not-found":
-		none := &NoReleaseError{Name: name, Wish: w, Default: basesOf(e.Extra.Default)}
+		noRelease := &NoReleaseError{Name: name, Wish: w, Default: basesOf(e.Extra.Default)}
 		for _, r := range e.Extra.Releases {
-			none.Offers = append(none.Offers, Offer{r.Channel, r.Base.base()})
+			noRelease.Offers = append(noRelease.Offers, Offer{r.Channel, r.Base.base()})
 		}
-		return none
+		return noRelease
 	case "invalid-channel":
 		return fmt.Errorf("charm %q cannot have a channel %q", name, w.Channel)
 	case "refresh-bundle-not-supported":
@@ -406,9 +430,11 @@ func (e errorJSON) explain(name string, w Wish) error {
 	return errorList{e}.explain()
 }
 
+// errorList are the errors of a request that the store refused.
 type errorList []errorJSON
 
-// explain returns the error of a request that the store refused.
+// explain returns one error for the request: ErrNotFound, ErrAway, or an error that says what the user can
+// change. The list must not be empty.
 func (l errorList) explain() error {
 	has := func(codes ...string) bool {
 		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })
@@ -423,7 +449,7 @@ func (l errorList) explain() error {
 		return awayf("the store failed (%.100q); try again later", l[0].Code)
 	case has("access-by-revision-not-allowed", "store-disallowed", "payment-required", "macaroon-permission-required",
 		"user-authentication-required", "user-authorization-needs-refresh", "device-authentication-required"):
-		return fmt.Errorf("the store does not give you access to it (%.100q)", l[0].Code)
+		return fmt.Errorf("the store does not give you access (%.100q)", l[0].Code)
 	case has("invalid-unbound-empty-search"):
 		return fmt.Errorf("no search words given")
 	}

@@ -103,8 +103,8 @@ func logKey(err error) string {
 	return err.Error()
 }
 
-// campaign waits for the leadership, and leads until the leadership, the leader's work or ctx ends. It then
-// resigns the leadership. It returns a nil error only if the leader's work ends without one.
+// campaign waits for the leadership, and leads until the leadership ends, ctx is done or the leader's work
+// fails. It then resigns the leadership. It always returns an error, which says why it has ended.
 func campaign(ctx context.Context, o Options) error {
 	session, err := o.Process.AnnouncedSession(ctx)
 	if err != nil {

@@ -169,9 +169,10 @@ const (
 	maxRetryDelay = 10 * time.Minute
 )
 
-// retryDelay returns the delay before the next attempt, after the given number of attempts before the last.
-func retryDelay(attempts int) time.Duration {
-	return min(minRetryDelay<<min(attempts, 10), maxRetryDelay)
+// retryDelay returns the delay after an attempt. earlierAttempts is the number of attempts before that one.
+func retryDelay(earlierAttempts int) time.Duration {
+	// The bound of the shift prevents an overflow.
+	return min(minRetryDelay<<min(earlierAttempts, 10), maxRetryDelay)
 }
 
 // backoffs delays repeated actions, so that actions without effect become less frequent. Examples are a start

@@ -150,8 +150,8 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 }
 
 // readWords reads a process's file in /proc that contains its arguments or environment, as words. It returns
-// nil if the process has ended. In the middle of execve, a process has the memory of the new program but no
-// words yet. readWords waits a moment for these words. Kernel threads have neither memory nor words.
+// no words if the process has ended. In the middle of execve, a process has the memory of the new program but
+// no words yet. readWords waits a moment for these words. Kernel threads have neither memory nor words.
 func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {

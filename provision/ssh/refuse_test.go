@@ -54,7 +54,7 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["known-hosts"] = "/nowhere/known_hosts" }},
 		{name: "a changed key", want: []string{"HAS A DIFFERENT KEY THAN EXPECTED: ssh-ed25519 SHA256:", "known_hosts:1 has a different key", "ssh-keygen -R"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.key, _ = newKey(r.t) }) }},
-		{name: "another fingerprint", want: []string{"HAS A DIFFERENT KEY", "the fingerprint given for it is SHA256:other"},
+		{name: "another fingerprint", want: []string{"HAS A DIFFERENT KEY", "the expected fingerprint is SHA256:other"},
 			arrange: func(r *rig, s *provider.Spec) { s.Placement = "root@" + r.hosts[0].address + "#SHA256:other" }},
 		{name: "a revoked key", want: []string{"IS REVOKED by", "known_hosts:1"},
 			arrange: func(r *rig, _ *provider.Spec) {

@@ -457,22 +457,29 @@ func (j storeJuju) replace(args []string) []string {
 	}
 	words = append(words, given.names[1:]...)
 
-	attached := map[string]bool{}
+	givenResources := map[string]bool{}
 	for _, option := range given.options {
 		switch option.name {
 		case "--channel", "--revision":
+			// The file already is of this release.
 			continue
 		case "--resource":
 			name, _, _ := strings.Cut(option.value, "=")
-			attached[name] = true
+			givenResources[name] = true
 		}
 		words = append(words, option.words...)
 	}
 
+	return append(words, attachFetched(folder, givenResources)...)
+}
+
+// attachFetched returns the options of juju deploy that attach the resources in the directory of a fetched
+// charm, except those that are already given.
+func attachFetched(folder string, given map[string]bool) (words []string) {
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		m := resourceName().FindStringSubmatch(filepath.Base(file))
-		if m != nil && !attached[m[1]] {
+		if m != nil && !given[m[1]] {
 			words = append(words, "--resource", m[1]+"="+file)
 		}
 	}

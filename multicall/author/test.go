@@ -58,29 +58,7 @@ func (c testCmd) Run(a *author) error {
 		return c.runScript(a)
 	}
 
-	if c.Timeout <= 0 {
-		return console.Usage(fmt.Errorf("--timeout must be greater than 0, not %s", c.Timeout))
-	}
-	if c.Coverage && c.Shell {
-		return console.Usage(errors.New("--coverage cannot be used with --shell"))
-	}
-
-	scripts, err := c.findScripts()
-	if err != nil {
-		return err
-	}
-	if err := c.chooseIsolation(a); err != nil {
-		return err
-	}
-	if err := c.takeDefault(); err != nil {
-		return err
-	}
-
-	folders, err := c.fetchCharms(a, scripts)
-	if err != nil {
-		return err
-	}
-	c.Fetched, err = encodeFolders(folders)
+	scripts, err := c.prepare(a)
 	if err != nil {
 		return err
 	}
@@ -111,6 +89,35 @@ func (c testCmd) Run(a *author) error {
 	}
 
 	return a.ctx.Err()
+}
+
+// prepare checks the options, and sets those that depend on this host and on the scripts: OnHost, Force and
+// Fetched. It returns the paths of the scripts to run.
+func (c *testCmd) prepare(a *author) (scripts []string, err error) {
+	if c.Timeout <= 0 {
+		return nil, console.Usage(fmt.Errorf("--timeout must be greater than 0, not %s", c.Timeout))
+	}
+	if c.Coverage && c.Shell {
+		return nil, console.Usage(errors.New("--coverage cannot be used with --shell"))
+	}
+
+	scripts, err = c.findScripts()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.chooseIsolation(a); err != nil {
+		return nil, err
+	}
+	if err := c.takeDefault(); err != nil {
+		return nil, err
+	}
+
+	folders, err := c.fetchCharms(a, scripts)
+	if err != nil {
+		return nil, err
+	}
+	c.Fetched, err = encodeFolders(folders)
+	return scripts, err
 }
 
 // scriptResults are the results of all scripts.

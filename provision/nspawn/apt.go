@@ -70,6 +70,15 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	}
 
 	fmt.Fprintf(boot, "indexing %d packages of %s\n", len(packages), repository)
+	if err := writeIndex(ctx, indexDir, repository, packages); err != nil {
+		return err
+	}
+
+	return osutil.WriteFile(markFile, []byte(mark), 0o644)
+}
+
+// writeIndex writes the file Packages in indexDir, an apt index of the packages in the directory repository.
+func writeIndex(ctx context.Context, indexDir, repository string, packages []string) error {
 	var index bytes.Buffer
 	for _, name := range packages {
 		if err := writeIndexEntry(ctx, &index, repository, name); err != nil {
@@ -78,11 +87,7 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	}
 
 	// apt reads the index as a different user, so its mode must not depend on the umask.
-	if err := osutil.WriteFile(filepath.Join(indexDir, "Packages"), index.Bytes(), 0o644, osutil.ExactMode); err != nil {
-		return err
-	}
-
-	return osutil.WriteFile(markFile, []byte(mark), 0o644)
+	return osutil.WriteFile(filepath.Join(indexDir, "Packages"), index.Bytes(), 0o644, osutil.ExactMode)
 }
 
 // listPackages returns the file names of the packages (*.deb) in a directory, and a mark that changes if any

@@ -29,28 +29,8 @@ func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
-
-	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
-	for _, dir := range []string{
-		"up",
-		"work",
-		"root",
-		"machines/" + l.spec.Machine,
-		"up/" + unitFolder + "/multi-user.target.wants",
-		"up/" + jujud,
-		"up/usr/bin",
-	} {
-		if err := l.makeFolder(dir); err != nil {
-			return err
-		}
-	}
-
-	// Charm libraries call jujud to find out Juju's version. Programs that charms run outside of hooks call
-	// juju-exec and juju-run.
-	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
-		if err := l.writeCall(path); err != nil {
-			return err
-		}
+	if err := l.writeCalls(); err != nil {
+		return err
 	}
 
 	// In the container, the machine's own machines/ is mounted over this directory.
@@ -79,6 +59,34 @@ func (l launch) prepareFiles() error {
 	}
 
 	return l.writeUnits()
+}
+
+// writeCalls creates the directories below the machine's directory, and writes the scripts that call applets.
+func (l launch) writeCalls() error {
+	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
+	for _, dir := range []string{
+		"up",
+		"work",
+		"root",
+		"machines/" + l.spec.Machine,
+		"up/" + unitFolder + "/multi-user.target.wants",
+		"up/" + jujud,
+		"up/usr/bin",
+	} {
+		if err := l.makeFolder(dir); err != nil {
+			return err
+		}
+	}
+
+	// Charm libraries call jujud to find out Juju's version. Programs that charms run outside of hooks call
+	// juju-exec and juju-run.
+	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
+		if err := l.writeCall(path); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // writeCall writes a script that calls the applet of the same name. The script finds the directory of tools

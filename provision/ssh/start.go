@@ -241,16 +241,11 @@ func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
 	if err != nil {
 		return bundle{}, err
 	}
-
-	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return bundle{}, fmt.Errorf("cannot copy the keys for secrets: %w", err)
+	keys, err := p.packSecretKeys()
+	if err != nil {
+		return bundle{}, err
 	}
-	// An environment that an earlier version has created does not have keys for secrets.
-	hasKeys := err == nil
-	if hasKeys {
-		b.files = append(b.files, bundleFile{path: keyfile.FileName, mode: "600", data: keys})
-	}
+	b.files = append(b.files, keys...)
 
 	recordText, err := yaml.Marshal(record)
 	if err != nil {
@@ -273,6 +268,20 @@ func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
 	}
 
 	return b, nil
+}
+
+// packSecretKeys returns the file with the environment's keys for secrets. It returns none if there is no
+// such file, as in an environment that an earlier version has created.
+func (p *Provider) packSecretKeys() ([]bundleFile, error) {
+	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot copy the keys for secrets: %w", err)
+	}
+
+	return []bundleFile{{path: keyfile.FileName, mode: "600", data: keys}}, nil
 }
 
 // packCredentials returns the files that the state's URL names in its options, such as a certificate. It also

@@ -96,8 +96,8 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 		Charm:     s.Origin.Path,
 		Series:    s.Series,
 		NumUnits:  len(s.Units),
-		Options:   map[string]yaml.Node{},
-		Resources: map[string]string{},
+		Options:   exportOptions(s.Options),
+		Resources: exportResources(s.Resources),
 		Storage:   map[string]string{},
 	}
 
@@ -120,27 +120,39 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 		a.Trust = &s.Trusted
 	}
 
-	for option, value := range s.Options {
-		var n yaml.Node
-		// Encode cannot fail for strings, numbers and booleans.
-		_ = n.Encode(number.ForPrinting(value))
-		a.Options[option] = n
-	}
-
-	for resource, r := range s.Resources {
-		a.Resources[resource] = r.Origin
-		if r.Revision > 0 {
-			a.Resources[resource] = strconv.Itoa(r.Revision)
-		}
-	}
-	for name, d := range s.Storage {
-		a.Storage[name] = d.String()
+	for name, directive := range s.Storage {
+		a.Storage[name] = directive.String()
 	}
 	for _, u := range s.Units {
 		a.To = append(a.To, numbers[u.Machine])
 	}
 
 	return a
+}
+
+// exportOptions returns the values of options as YAML.
+func exportOptions(values map[string]any) map[string]yaml.Node {
+	options := map[string]yaml.Node{}
+	for option, value := range values {
+		var n yaml.Node
+		// Encode cannot fail for strings, numbers and booleans.
+		_ = n.Encode(number.ForPrinting(value))
+		options[option] = n
+	}
+	return options
+}
+
+// exportResources returns the revision in the store of each resource that comes from the store, and the path
+// of the file of each other resource.
+func exportResources(given map[string]resources.Resource) map[string]string {
+	exported := map[string]string{}
+	for name, r := range given {
+		exported[name] = r.Origin
+		if r.Revision > 0 {
+			exported[name] = strconv.Itoa(r.Revision)
+		}
+	}
+	return exported
 }
 
 // numberMachines returns the numbers in the bundle of the machines that have units, by machine ID. A machine

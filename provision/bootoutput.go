@@ -172,8 +172,8 @@ func stripControls(line string) string {
 }
 
 // takePending returns the log lines since the last call, and empties the buffer. If lines were dropped, it
-// adds a warning with their number. progress is the last line of output, which juju status shows, or "" if
-// that line has not changed.
+// adds a warning with their number. The result progress is the last line of output, which juju status shows.
+// It is "" if that line has not changed.
 func (b *bootOutput) takePending() (lines []logs.Line, progress string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -325,8 +325,9 @@ func runStub(s *script.State, args []string) (out string, err error) {
 	return "", script.ErrUsage
 }
 
-// callStub makes the stub of the given name write settings, or checks that it has received them. verb is set or
-// saw. isApp is set for the application's settings. pairs are KEY=VALUE or, with saw, also KEY.
+// callStub makes the stub of the given name write settings, or checks that the stub has received them. The
+// argument verb is set or saw, and isApp is true for the application's settings. The elements of pairs are
+// KEY=VALUE or, with saw, also KEY.
 func callStub(s *script.State, verb string, isApp bool, name, relation string, pairs []string) (string, error) {
 	setArgs := append([]string{"--relation", relation}, pairs...)
 	switch {

@@ -57,11 +57,12 @@ type frame struct {
 // both if it cannot find them.
 type traceFunc func(unit, hook, failure string) (place, command string)
 
-// describeEnds returns a sorted list of descriptions of hooks, from the lines of the log. It describes the
-// hooks that have failed, with the file and line where each of them ended, and the hooks that are still
-// running, with their present commands and how long they have run until now.
+// describeEnds reads lines of the log, and returns a sorted list of descriptions of hooks. It describes each
+// hook that has failed, with the file and line where the hook ended. It also describes each hook that is
+// still running, with its present command and its duration until now.
 //
-// tools are the names of the hook tools. describeEnds calls trace for a failed hook that has printed no place.
+// The argument tools contains the names of the hook tools. describeEnds calls trace for a failed hook that
+// has printed no place.
 func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends []string) {
 	running := map[string]*hookRun{}
 	for _, line := range slices.Compact(lines) {

@@ -122,9 +122,9 @@ func (r *replay) hookAndRemote() string {
 	return strings.TrimSpace(r.run.Hook + " " + r.run.Remote)
 }
 
-// settle writes a command that waits until all due hooks have run. If all hooks of the unit together took
-// longer than usual, for example because they install packages, the command gets a longer timeout: in
-// minutes, and more than three times that duration.
+// settle writes a command that waits until all due hooks have run. Usually the command has its default
+// timeout. If all hooks of the unit together took long, for example because they install packages, the
+// command gets a timeout of more than three times that duration, in minutes.
 func (r *replay) settle() {
 	duration := time.Duration(0)
 	for _, run := range slices.Concat(r.earlier, []status.HookRun{r.run}, r.later) {
@@ -629,8 +629,8 @@ func (r *replay) peerEvent(kind string) {
 }
 
 // relationEvent writes a deployment of the charm, and commands that make the hook of this kind run in the
-// relation: they add the relation, write settings on the other side, or remove the relation or a unit of the
-// other side.
+// relation. Depending on the kind, the commands add the relation, write settings on the other side, or remove
+// the relation or a unit of the other side.
 func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.addStub(rel)
 	r.prepare(optionsAtDeploy, &rel)

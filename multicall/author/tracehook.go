@@ -29,10 +29,11 @@ var tracedLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\++charm-test-trace:(?:\S*/charm/|\./)?([^:\n]+):(\d+):(.*)$`)
 })
 
-// traceHook runs a failed hook of a unit again with a trace. It returns the place, FILE:LINE in the charm,
-// where the hook ended, and the command there. failure is the reason of the first run's failure. traceHook
-// returns "" for both results if the hook is not a shell script, or does not fail for the same reason. With
-// --on-host or --shell it does not run the hook, since the user may look at the results of the first run.
+// traceHook runs a failed hook of a unit again with a trace. It returns the place in the charm where the hook
+// ended, as FILE:LINE, and the command at this place. The argument failure is the reason of the first run's
+// failure. traceHook returns "" for both results if the hook is not a shell script, or does not fail for the
+// same reason. With --on-host or --shell it does not run the hook, since the user may look at the results of
+// the first run.
 func (r *scriptRun) traceHook(ctx context.Context, unit, hook, failure string) (place, command string) {
 	dir := charmDirOf(unit)
 	if r.OnHost || r.Shell || dir == "" {

@@ -241,9 +241,9 @@ type limiter struct {
 	v1     bool   // set for version 1, in which each controller has a separate hierarchy
 }
 
-// setLimits sets the container's limits on memory and processors. A limit of 0 is not set. extraGroups lists
-// the groups of version 1 that the container must enter in addition to the manager's own. unlimited lists the
-// limits that cannot be enforced, as constraints such as "mem=512M".
+// setLimits sets the container's limits on memory and processors. It does not set a limit of 0. The result
+// extraGroups lists the groups of version 1 that the container must enter in addition to the manager's own.
+// The result unlimited lists the limits that cannot be enforced, as constraints such as "mem=512M".
 func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (extraGroups, unlimited []string) {
 	for _, limit := range []struct {
 		constraint string
@@ -307,8 +307,8 @@ func limitMemory(dir string, mib uint64, v1 bool) error {
 	return writeLimit(dir, file, strconv.FormatUint(mib<<20, 10))
 }
 
-// limitCores limits a control group to a number of processors: in each period, its processes can run for
-// cores periods of processor time. v1 is set for control groups of version 1.
+// limitCores limits the processor time of a control group to that of a number of cores. The kernel counts the
+// time in periods. The argument v1 is set for control groups of version 1.
 func limitCores(dir string, cores uint64, v1 bool) error {
 	const period = 100_000 // microseconds
 	if !v1 {

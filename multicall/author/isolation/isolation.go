@@ -45,10 +45,10 @@ func Prepare(cmd *exec.Cmd, network bool) {
 	}
 }
 
-// Enter isolates this process, which must be a command that Prepare has prepared, from the host. dir becomes
-// a directory in memory, and all writes elsewhere go to a layer over the host's files. network must have the
-// same value as for Prepare. Enter returns the files of the host that the process cannot see, each with the
-// reason. After an error the process is only partly isolated, and must exit.
+// Enter isolates this process from the host. The process must be a command that Prepare has prepared, and
+// network must have the same value as for Prepare. The directory dir becomes a directory in memory, and all
+// writes elsewhere go to a layer over the host's files. Enter returns the files of the host that the process
+// cannot see, each with the reason. After an error the process is only partly isolated, and must exit.
 func Enter(dir string, network bool) (unseen []string, err error) {
 	// The first process of a new PID namespace has the PID 1.
 	if os.Getpid() != 1 {

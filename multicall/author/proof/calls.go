@@ -323,9 +323,9 @@ func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 	}
 }
 
-// splitRooted splits a path such as "$CHARM_DIR/lib/x" or "$(dirname "$0")/x" in the script file. base is the
-// directory of the charm that the variable part stands for, and rest is the remaining path, which begins with
-// "./". It returns empty strings for other forms.
+// splitRooted splits a path such as "$CHARM_DIR/lib/x" or "$(dirname "$0")/x" in the script file. The result
+// base is the directory of the charm for which the variable part stands. The result rest is the remaining
+// path, which begins with "./". For other forms, splitRooted returns empty strings.
 func splitRooted(file string, word *syntax.Word) (base, rest string) {
 	parts := word.Parts
 	if quoted, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {

@@ -116,9 +116,12 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 }
 
 // withSubject returns those names that a file's name may misspell. The subject of a hook's name is the
-// relation or storage to which the hook belongs. withSubject leaves out a name with a subject if isSame does
-// not accept it as the subject in the file's name. Otherwise the long end of such names would hide that the
-// subjects differ: db-relation-changed does not misspell web-relation-changed.
+// relation or storage to which the hook belongs. withSubject leaves out each name whose subject isSame does
+// not accept. The function isSame compares the subject in the file's name with the subject of a declared
+// name.
+//
+// Without this comparison, the long end of such names would hide that the subjects differ:
+// db-relation-changed does not misspell web-relation-changed.
 func withSubject(file string, names []string, isSame func(subject, declared string) bool) []string {
 	parts := strings.Split(dashed(file), "-")
 	subject := strings.Join(parts[:max(1, len(parts)-2)], "-")

@@ -157,9 +157,9 @@ var (
 )
 
 // addLocated adds a finding, and finds its file and line in the message. If the message begins with the name
-// of one of the charm's files, the finding is about that file instead of the given one. The finding's line is
-// the line number in the message, or otherwise the line of the first quoted word that the file contains.
-// addLocated removes the file and the line number from the message.
+// of one of the charm's files, the finding is about that file instead of the given one. If the message
+// contains a line number, this is the finding's line. Otherwise the finding's line is that of the first
+// quoted word that the file contains. addLocated removes the file and the line number from the message.
 func (p *proofer) addLocated(level Level, file, message string) {
 	if name, text, _ := strings.Cut(message, ": "); p.has(name) {
 		file = name

@@ -279,8 +279,9 @@ func (p *parser) overlayOption(name string, a *Application, option string) {
 func nameApplication(name string) string { return fmt.Sprintf("application %q", name) }
 
 // resolveResources completes the application's resources after the current file was decoded. It makes the
-// paths in this file absolute, moves revisions to a.Revisions, and removes empty values. earlier contains the
-// paths from earlier files, which are already absolute. appPlace is the application's place in the bundle.
+// paths in this file absolute, moves revisions to a.Revisions, and removes empty values. The argument earlier
+// contains the paths from earlier files, which are already absolute. The argument appPlace is the
+// application's place in the bundle.
 func (p *parser) resolveResources(appPlace string, a *Application, earlier map[string]string) {
 	files := a.Resources
 	for _, resource := range slices.Sorted(maps.Keys(files)) {

@@ -55,9 +55,10 @@ func foreignKeys() map[string]string {
 	}
 }
 
-// checkKeys checks the keys of a part of the bundle that have no field in its struct. where names the part,
-// others are these keys, and known is a value of the struct. checkKeys adds an error for a key that Juju's
-// bundles do not have. It adds the other keys to the bundle's Ignored or Missing.
+// checkKeys checks the keys of a part of the bundle that its struct does not have. The argument where names
+// the part, others contains these keys, and known is a value of the struct. For a key that Juju's bundles do
+// not have either, checkKeys adds an error. It adds the other keys to the bundle's Ignored or Missing, unless
+// they are only for human readers.
 func (p *parser) checkKeys(where string, others map[string]yaml.Node, known any) {
 	foreign := foreignKeys()
 	knownKeys := slices.Sorted(maps.Keys(foreign))

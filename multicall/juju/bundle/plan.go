@@ -220,9 +220,9 @@ func (c *Comparison) describePlace(place string) string {
 	return "on a new machine, " + place + " of the bundle"
 }
 
-// placer resolves the places of the units of each application. A resolved place is "" for a unit that is
-// placed as by juju deploy, placeNew, a machine's number, or a unit such as mysql/0 whose own place is "" or
-// placeNew.
+// placer resolves the places of the units of each application. A resolved place has one of four forms. It is
+// "" for a unit that is placed as by juju deploy, and placeNew for a unit on a new machine. It can also be a
+// machine's number, or a unit such as mysql/0 whose own place is "" or placeNew.
 type placer struct {
 	bundle *Bundle
 	done   map[string][]string // the units' places, by application

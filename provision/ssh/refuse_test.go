@@ -79,7 +79,7 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) { r.put("id", "nonsense", 0o600) }},
 		{name: "a relative path", want: []string{"want an absolute path, or ~/FILE"}, arrange: config("identity", "id")},
 		{name: "a full disk", want: []string{"the disk of host", "is full: only 3 MB are free", "hint: free some disk space there"}, arrange: edit(`df -Pm "$place"`, `printf "x\nx 100 97 3 97%% /\n"`)},
-		{name: "a disk that is full half-way", want: []string{"cannot copy the binary", "No space left on device", "hint: its disk is full"}, kept: true,
+		{name: "a disk that is full half-way", want: []string{"cannot copy the binary", "No space left on device", "hint: the host's disk is full"}, kept: true,
 			arrange: edit(`cat >"$part"`, `head -c 10 >"$part"; echo "cat: write error: No space left on device" >&2; exit 1`)},
 		{name: "a copy that arrives half", want: []string{"cannot copy the binary", "its sha256 is"}, kept: true, arrange: edit(`cat >"$part"`, `head -c 10 >"$part"`)},
 		{name: "another architecture", want: []string{"has the architecture s390x, but the model's binary is for"}, arrange: edit("uname -m", "echo s390x")},

@@ -124,8 +124,8 @@ func (b *bootOutput) appendPartial(p []byte) {
 	b.partial = append(b.partial, p[:min(len(p), maxBootLine-len(b.partial))]...)
 }
 
-// endLine ends the incomplete line. logged is false for a line that the program overwrites, such as a
-// progress bar. Such a line is shown only in the status. The caller holds the lock.
+// endLine ends the incomplete line. The argument logged is false for a line that the program overwrites, such
+// as a progress bar. Such a line is shown only in the status. The caller holds the lock.
 func (b *bootOutput) endLine(logged bool) {
 	text := stripControls(string(b.partial))
 	b.partial = b.partial[:0]

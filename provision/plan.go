@@ -129,8 +129,8 @@ func (a *assignment) planMachine(w Wanted) []Action {
 	return actions
 }
 
-// addressDiffers reports whether the provider lists an address that is not the recorded one. listed is "" if
-// the provider does not know the address.
+// addressDiffers reports whether the provider lists an address that is not the recorded one. The argument
+// listed is "" if the provider does not know the address.
 func addressDiffers(listed, recorded string) bool { return listed != "" && listed != recorded }
 
 // takeDown plans the end of a machine. While the machine has instances, it returns their stops, including

@@ -171,8 +171,8 @@ func (l *leader) stepUpdater(step string) state.Updater {
 }
 
 // closeBounded calls close, even if ctx is done. It gives up after 5 seconds, since the store may be
-// unreachable. It only logs an error, since the session or leadership then expires by itself. name is
-// "session" or "leadership".
+// unreachable. It only logs an error, since the session or leadership then expires by itself. The argument
+// name is "session" or "leadership".
 func closeBounded(ctx context.Context, name string, log *slog.Logger, close func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

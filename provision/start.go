@@ -169,7 +169,8 @@ const (
 	maxRetryDelay = 10 * time.Minute
 )
 
-// retryDelay returns the delay after an attempt. earlierAttempts is the number of attempts before that one.
+// retryDelay returns the delay after an attempt. The argument earlierAttempts is the number of attempts
+// before that one.
 func retryDelay(earlierAttempts int) time.Duration {
 	// The bound of the shift prevents an overflow.
 	return min(minRetryDelay<<min(earlierAttempts, 10), maxRetryDelay)

@@ -30,8 +30,8 @@ var (
 // settledTimeout is how long the command settled waits for hooks by default.
 const settledTimeout = 30 * time.Second
 
-// command is a command that scripts can call. args are the words after its name, and the result is its output. An
-// error ends the script, unless the script wrote "!" before the command.
+// command is a command that scripts can call. The argument args contains the words after its name, and the
+// result is its output. An error ends the script, unless the script wrote "!" before the command.
 type command func(s *script.State, args []string) (string, error)
 
 // commands returns the commands that scripts can call in addition to the applets, by name. They wait for hooks,
@@ -376,8 +376,8 @@ func unitDirs(service string) []string {
 	return dirs
 }
 
-// deployStub writes and deploys a charm that plays the other side of the charm under test. relations are
-// pairs of a role (provides, requires or peers) and RELATION:INTERFACE.
+// deployStub writes and deploys a charm that plays the other side of the charm under test. The argument
+// relations contains pairs of a role (provides, requires or peers) and RELATION:INTERFACE.
 func deployStub(s *script.State, name string, relations []string) (string, error) {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
 	metadata := "name: stub\nsummary: A stub for one side of a relation\ndescription: Writes the settings that a test gives it, and records the settings that it receives.\nhook-dialect: modern\n"
@@ -404,9 +404,9 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 }
 
 // findReceived returns an error unless a unit of the service has received all of the settings at the same
-// time. pairs are KEY=VALUE, or KEY for any value. The stub's hooks write the settings that they see to the
-// files PREFIX+RELATION in the units' directories, as a JSON object in each line. findReceived also returns
-// the content of these files.
+// time. The argument pairs contains KEY=VALUE, or KEY for any value. The stub's hooks write the settings that
+// they see to the files PREFIX+RELATION in the units' directories, as a JSON object in each line.
+// findReceived also returns the content of these files.
 func findReceived(prefix, service, relation string, pairs []string) (records string, err error) {
 	for _, dir := range unitDirs(service) {
 		// A unit that has received nothing has no file.

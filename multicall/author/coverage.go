@@ -153,8 +153,8 @@ func (r *scriptRun) printTouched(archive *txtar.Archive) error {
 	return nil
 }
 
-// takeTouched adds the parts in the report of printTouched to t. out is the output of a script's process. It
-// returns the output before the report, or all of the output if there is no report.
+// takeTouched adds the parts in the report of printTouched to t. The argument out is the output of a script's
+// process. It returns the output before the report, or all of the output if there is no report.
 func (t touched) takeTouched(out []byte) (beforeReport []byte) {
 	begin := bytes.LastIndex(out, []byte("\n"+touchedMark))
 	if begin < 0 {

@@ -64,7 +64,7 @@ type traceFunc func(unit, hook, failure string) (place, command string)
 // The argument tools contains the names of the hook tools. describeEnds calls trace for a failed hook that
 // has printed no place.
 func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends []string) {
-	running := map[string]*hookRun{}
+	running := map[string]*hookRun{} // by unit
 	for _, line := range slices.Compact(lines) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil {
@@ -199,8 +199,8 @@ func (r *hookRun) addMessage(message string) {
 	}
 }
 
-// describeFailure returns one line about a run that has failed. failure is the agent's reason, such as an
-// exit code.
+// describeFailure returns one line about a run that has failed. The argument failure is the agent's reason,
+// such as an exit code.
 func (r *hookRun) describeFailure(failure string) string {
 	switch {
 	case r.place == "" && r.complaint != "":

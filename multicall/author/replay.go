@@ -32,10 +32,10 @@ func (c replayCmd) Run(a *author) error {
 		return err
 	}
 	read, err := charm.ReadDir(dir)
-	if err != nil && !charm.IsCharm(dir) {
-		return console.Hint(err, "give a file in the directory tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
-	}
 	if err != nil {
+		if !charm.IsCharm(dir) {
+			return console.Hint(err, "give a file in the directory tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
+		}
 		return err
 	}
 

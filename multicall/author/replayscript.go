@@ -510,8 +510,7 @@ const (
 
 // writeSettingsBy writes the commands with which the writer writes the settings in data, except addresses,
 // since the stub has its own. Settings that do not fit on a line go to a file, which the stub's unit reads.
-// unit is also the unit that writes the other settings if the writer is one unit. It returns false if there
-// are no settings.
+// If the writer is one unit, the argument unit is that unit. It returns false if there are no settings.
 func (r *replay) writeSettingsBy(
 	writer settingsWriter,
 	rel status.RelationDetail,

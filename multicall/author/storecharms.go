@@ -101,8 +101,8 @@ func parseDeploy(words []string) (d deployWords) {
 	return d
 }
 
-// wish returns the store's charm that the arguments name. ok is false if the arguments do not name a charm of
-// the store.
+// wish returns the store's charm that the arguments name. The result ok is false if the arguments do not name
+// a charm of the store.
 func (d deployWords) wish() (w storeWish, ok bool) {
 	for _, option := range d.options {
 		switch option.name {
@@ -344,9 +344,9 @@ func folderName(name string, p pin) string {
 	return fmt.Sprintf("%s_%x", folder, sum.Sum(nil)[:8])
 }
 
-// download runs juju to download the charm and its resources into the directory. resources are the wanted
-// revisions of resources by name. Without them, juju downloads the current ones. If juju fails, download
-// prints juju's messages, and returns an error with an exit code and without a message.
+// download runs juju to download the charm and its resources into the directory. The argument resources
+// contains the wanted revisions of resources by name. Without them, juju downloads the current ones. If juju
+// fails, download prints juju's messages, and returns an error with an exit code and without a message.
 func (a *author) download(w storeWish, resources map[string]int, folder string) error {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"juju", "download", w.name, "--resources", "--no-progress"}

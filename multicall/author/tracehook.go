@@ -86,7 +86,7 @@ func lastTraced(trace string) (place, command string) {
 
 // traceRelationHook is traceHook for a relation hook, which has its relation only if the agent runs the hook.
 // It adds the trace to the hook's file in the unit's directory, lets the agent retry the hook, and restores
-// the file. shell is the command that runs the file.
+// the file. The argument shell is the command that runs the file.
 func (r *scriptRun) traceRelationHook(
 	ctx context.Context,
 	unit, relation, file, failure string,
@@ -132,7 +132,7 @@ func (r *scriptRun) traceRelationHook(
 }
 
 // addTrace returns the shell script data with commands that write a trace to a file. All lines keep their
-// numbers. shell is the command that runs the script.
+// numbers. The argument shell is the command that runs the script.
 func addTrace(data []byte, shell []string, trace string) []byte {
 	_, body, _ := strings.Cut(string(data), "\n")
 	startTrace := fmt.Sprintf("exec {charm_test_trace}>'%s'; BASH_XTRACEFD=$charm_test_trace; %s; set -x; ", trace, tracePrompt)
@@ -164,8 +164,8 @@ func charmDirOf(unit string) string {
 	return ""
 }
 
-// shellOptions returns the options with which a script's first line calls a shell. isShell is false if the line
-// calls a different program.
+// shellOptions returns the options with which a script's first line calls a shell. The result isShell is
+// false if the line calls a different program.
 func shellOptions(file string) (options []string, isShell bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {

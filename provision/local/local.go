@@ -111,6 +111,7 @@ func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 	return provider.CheckFit(host, spec)
 }
 
+// startAgent starts the machine's agent as a process that outlives this one.
 func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
 	d, err := p.options.Agent(spec)
 	if err != nil {

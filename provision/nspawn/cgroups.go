@@ -30,7 +30,8 @@ type cgroupManager struct {
 }
 
 // newCgroupManager returns the manager for this host's control groups: version 2, or version 1 with a
-// hierarchy for each controller. name is the name of the environment's groups. It creates no groups.
+// hierarchy for each controller. The argument name is the name of the environment's groups. It creates no
+// groups.
 func newCgroupManager(name string) *cgroupManager {
 	// Only version 2 has this file at this path.
 	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil {
@@ -63,8 +64,8 @@ func newLimiterV1(name, controller, file string) *limiter {
 	return &limiter{folder: filepath.Join(groupRoot, controller, name), v1: true}
 }
 
-// start starts a container in its own control groups, with its limits. unlimited lists the limits that the
-// kernel does not enforce.
+// start starts a container in its own control groups, with its limits. The result unlimited lists the limits
+// that the kernel does not enforce.
 func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(m.folders) == 0 {
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +

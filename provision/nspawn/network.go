@@ -197,8 +197,8 @@ func listInterfaceNetworks(exceptBridge string) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// parseRoute parses a destination and its mask from /proc/net/route, in hexadecimal. ok is false if they are
-// not of IPv4.
+// parseRoute parses a destination and its mask from /proc/net/route, in hexadecimal. The result ok is false
+// if they are not of IPv4.
 func parseRoute(destination, mask string) (route netip.Prefix, ok bool) {
 	d, destinationErr := hex.DecodeString(destination)
 	m, maskErr := hex.DecodeString(mask)

@@ -176,8 +176,8 @@ func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, er
 	return osutil.LockDir(ctx, folder)
 }
 
-// makeTree creates the tree of a series at dir, unless another process has created it in the meantime. It
-// creates the tree next to dir, and renames it once it is complete and synced.
+// makeTree creates the tree of a series at dir, with the added packages, unless another process has created
+// it in the meantime. It creates the tree next to dir, and renames the tree once it is complete and synced.
 func (p *Provider) makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	r, err := findRelease(series)
 	if err != nil {
@@ -224,7 +224,8 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	return osutil.SyncDir(parent)
 }
 
-// runDebootstrap creates a tree in dir with debootstrap, and prints the progress to boot.
+// runDebootstrap creates a tree of the release in dir with debootstrap, and prints the progress to boot. The
+// tree has the usual packages and the added ones. If mirror is "", debootstrap chooses the mirror.
 func runDebootstrap(ctx context.Context, dir string, r release, mirror string, added []string, boot io.Writer) error {
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -214,7 +214,7 @@ func forgetHandshake() {
 	}
 }
 
-// grpcPlugin is the service in the form that go-plugin expects. server is nil in the client.
+// grpcPlugin is the service in the form that go-plugin expects. Its server is nil in the client.
 type grpcPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server

@@ -85,8 +85,9 @@ func startSession(ctx context.Context, o sessionOptions) (*session, error) {
 	return s, nil
 }
 
-// newRunner returns the session's process for go-plugin, which then starts it. spec contains the variables of
-// go-plugin's handshake, and sockets is the directory that go-plugin has created for the process's socket.
+// newRunner returns the session's process for go-plugin, which then starts it. The argument spec contains the
+// variables of go-plugin's handshake. The argument sockets is the directory that go-plugin has created for
+// the process's socket.
 func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (runner.Runner, error) {
 	s.process.socketFolder = sockets
 	s.process.env = append(childenv.New(os.Environ(), childenv.Provider), spec.Env...)
@@ -169,8 +170,8 @@ func (s *session) exitReason() string {
 }
 
 // explainCall returns the provider's own error for err, the result of a call in gRPC. It returns nil for nil.
-// limited is the context of the call, which ends with ctx or after a timeout. If the process does not answer
-// or the connection is broken, explainCall kills the process and returns a transient error.
+// The argument limited is the context of the call, which ends with ctx or after a timeout. If the process
+// does not answer or the connection is broken, explainCall kills the process and returns a transient error.
 func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -151,8 +151,8 @@ func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 		))
 }
 
-// changedKeyError returns the error for a key that is not the trusted one. want is a clause that says which key
-// is trusted.
+// changedKeyError returns the error for a key that is not the trusted one. The argument want is a clause that
+// says which key is trusted.
 func changedKeyError(t target, key ssh.PublicKey, want string) error {
 	return withHints(fmt.Errorf("HOST %q HAS A DIFFERENT KEY THAN EXPECTED: %s %s, but %s; an attack can cause this, so nothing was sent to the host",
 		t, key.Type(), ssh.FingerprintSHA256(key), want),

@@ -187,9 +187,9 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	return records, nil
 }
 
-// readHostRecord reads the record of a machine's host. isHost is false if the record does not exist or is
-// empty. Operators empty a record to give up the host. If the record cannot be read, isHost is true, and
-// r.unreadable is the reason.
+// readHostRecord reads the record of a machine's host. The result isHost is false if the record does not
+// exist or is empty. Operators empty a record to give up the host. If the record cannot be read, isHost is
+// true, and r.unreadable is the reason.
 func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
 	data, err := os.ReadFile(p.ledgerPath(machine))
 	if errors.Is(err, fs.ErrNotExist) {

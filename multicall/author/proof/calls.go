@@ -132,8 +132,9 @@ func (p *proofer) checkArguments(c call, args []string) {
 	}
 }
 
-// checkDeclared warns if the call's word is not one of the names that the charm declares. kind says what the
-// names are. In the sources of a reactive charm it accepts all words, since layers declare more names.
+// checkDeclared warns if the call's word is not one of the names that the charm declares. The argument kind
+// is a word for these names, such as option. In the sources of a reactive charm it accepts all words, since
+// layers declare more names.
 func (p *proofer) checkDeclared(c call, word, kind string, names []string) {
 	isReactive := p.has("layer.yaml")
 	if !isReactive && !slices.Contains(names, word) {
@@ -283,8 +284,8 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 	return calls
 }
 
-// checkSource warns if a call in a script sources a file that the charm does not have. data is the script's
-// text.
+// checkSource warns if a call in a script sources a file that the charm does not have. The argument data is
+// the script's text.
 //
 // It accepts a file that the script mentions twice, since the script may create the file, or check that it
 // exists. It accepts all files in a script that changes the directory, in a script that is neither a hook nor

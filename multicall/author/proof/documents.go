@@ -49,9 +49,9 @@ func (p *proofer) checkDocuments() {
 	}
 }
 
-// checkKeys reports unknown and duplicate keys of a dictionary, and of the dictionaries in it. known contains
-// the known keys. In known, the key "*" stands for any key, and the key "?" means that other keys are
-// allowed. If known is empty, all keys are allowed.
+// checkKeys reports unknown and duplicate keys of a dictionary, and of the dictionaries in it. The argument
+// known contains the known keys. In it, the key "*" stands for any key, and the key "?" means that other keys
+// are allowed. If known is empty, all keys are allowed.
 func (p *proofer) checkKeys(file string, dictionary *yaml.Node, known map[string]any) {
 	seen := map[string]bool{}
 	for key, value := range pairs(dictionary) {

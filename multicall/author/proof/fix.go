@@ -144,7 +144,7 @@ func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isRepl
 	return bytes.Join(lines, nil), true
 }
 
-// mendLines adds a mend that replaces each CRLF in a script by LF. data is the script's text.
+// mendLines adds a mend that replaces each CRLF in a script by LF. The argument data is the script's text.
 func (p *proofer) mendLines(file string, data []byte) {
 	target := p.target(file)
 	p.addMend(mendsLines, mendedPlace{file: file}, func() error {

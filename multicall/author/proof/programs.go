@@ -82,9 +82,9 @@ var ofRelation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-(relation|storage)-[a-z]+$`)
 })
 
-// checkFolder checks the programs in a directory of hooks or actions. names are the names that the programs
-// can have. It returns those names that have a file. It warns of an executable file whose name is similar to
-// one of the names, unless a symlink with the right name leads to the file.
+// checkFolder checks the programs in a directory of hooks or actions. The argument names contains the names
+// that the programs can have. It returns those names that have a file. It warns of an executable file whose
+// name is similar to one of the names, unless a symlink with the right name leads to the file.
 func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	// A charm need not have this directory.
 	entries, _ := fs.ReadDir(p.root.FS(), folder)
@@ -185,8 +185,8 @@ func (p *proofer) checkProgram(file string) {
 	p.checkFirstLine(file, data, words)
 }
 
-// checkFirstLine checks a program's interpreter, which is the first of words, and the ends of its lines. data
-// is the program's text. It reports only the first problem.
+// checkFirstLine checks a program's interpreter, which is the first of words, and the ends of its lines. The
+// argument data is the program's text. It reports only the first problem.
 func (p *proofer) checkFirstLine(file string, data []byte, words []string) {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	isBinary := bytes.HasPrefix(data, []byte("\x7fELF"))
@@ -244,7 +244,8 @@ func isEnvOption(word string) bool {
 	return strings.HasPrefix(word, "-") || strings.Contains(word, "=")
 }
 
-// isShell reports whether the interpreter is a shell. words are those that interpreter returns.
+// isShell reports whether the interpreter is a shell. The argument words is the result of the function
+// interpreter.
 func isShell(words []string) bool {
 	return len(words) > 0 && slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
 }

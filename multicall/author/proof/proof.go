@@ -88,8 +88,8 @@ func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	return slices.Compact(p.found), p.mends, nil
 }
 
-// add adds a finding. The format and its arguments are the message. line is 0 if the finding is about the
-// whole file.
+// add adds a finding. The format and its arguments are the message. The argument line is 0 if the finding is
+// about the whole file.
 func (p *proofer) add(level Level, file string, line int, format string, args ...any) {
 	p.found = append(p.found, Finding{
 		Level:   level,

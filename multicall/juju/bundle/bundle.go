@@ -329,8 +329,8 @@ func (p *parser) resolveContent(path, place string) string {
 }
 
 // leavesFolder reports whether an absolute path leads out of the directory of the current file, possibly
-// through symlinks. destination describes where the path leads: the path itself and, if there are symlinks,
-// their target.
+// through symlinks. The result destination describes where the path leads. It is the path itself and, if
+// there are symlinks, their target.
 func (p *parser) leavesFolder(path string) (destination string, isOutside bool) {
 	folder := filepath.Dir(p.path)
 	target := filepath.Clean(path)
@@ -347,8 +347,8 @@ func (p *parser) leavesFolder(path string) (destination string, isOutside bool) 
 	return path, isOutside
 }
 
-// parseInclude parses an option's value that names a file: include-file://PATH or include-base64://PATH.
-// isInclude is false for any other value.
+// parseInclude parses an option's value that names a file: include-file://PATH or include-base64://PATH. The
+// result isInclude is false for any other value.
 func parseInclude(n *yaml.Node) (scheme, path string, isInclude bool) {
 	scheme, path, isURL := strings.Cut(n.Value, "://")
 	isInclude = n.Kind == yaml.ScalarNode && isURL && (scheme == "include-file" || scheme == "include-base64")

@@ -126,8 +126,8 @@ func (p *parser) check() {
 	}
 }
 
-// checkApplication adds an error for the first contradiction in an application. unitsLeft is the number of
-// units that the bundle can have in addition to those of the applications before it.
+// checkApplication adds an error for the first contradiction in an application. The argument unitsLeft is the
+// number of units that the bundle can have in addition to those of the applications before it.
 func (p *parser) checkApplication(name string, a *Application, unitsLeft int) {
 	err := charm.CheckService(name)
 	switch {

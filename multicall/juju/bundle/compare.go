@@ -56,9 +56,9 @@ type wanted struct {
 	storage     map[string]charm.Directive
 }
 
-// Compare compares a bundle with an environment. found contains the charm and the resources of each
-// application. It returns one error with all obstacles to a deployment. It returns a valid comparison even
-// with an error.
+// Compare compares a bundle with an environment. The argument found contains the charm and the resources of
+// each application. It returns one error with all obstacles to a deployment. It returns a valid comparison
+// even with an error.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
 	c := &Comparison{
 		Bundle: b,
@@ -307,7 +307,8 @@ func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	}, nil
 }
 
-// findRelation returns the environment's relation between these endpoints. exists is false if there is none.
+// findRelation returns the environment's relation between these endpoints. The result exists is false if
+// there is none.
 func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, exists bool) {
 	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return isSame(r.Endpoints, ends) })
 	if i < 0 {

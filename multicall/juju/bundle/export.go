@@ -17,8 +17,8 @@ import (
 )
 
 // Export returns a bundle that describes the environment. The bundle's charms and resources are the files, or
-// the releases in the store, from which the environment's charms and resources came. omitted describes the
-// facts that a bundle cannot express, one in each element.
+// the releases in the store, from which the environment's charms and resources came. The result omitted
+// describes the facts that a bundle cannot express, one in each element.
 func Export(e Environment) (b *Bundle, omitted []string) {
 	b = &Bundle{Applications: map[string]*Application{}, Machines: map[string]Machine{}}
 	numbers := e.numberMachines()
@@ -44,8 +44,8 @@ func Export(e Environment) (b *Bundle, omitted []string) {
 			continue
 		}
 
-		// Machine 0 of a local environment is this host. A bundle's machine 0 stands for it only without
-		// constraints.
+		// Machine 0 of a local environment is this host. In a bundle, machine 0 stands for this host only if
+		// it has no constraints.
 		isThisHost := m.ID == "0" && e.Provider == state.ProviderLocal
 		exported := Machine{}
 		if !isThisHost {
@@ -89,8 +89,8 @@ func (b *Bundle) SecretOptions() (found []string) {
 	return found
 }
 
-// exportApplication returns a service as an application of a bundle. numbers maps the IDs of machines to their
-// numbers in the bundle.
+// exportApplication returns a service as an application of a bundle. The argument numbers maps the IDs of
+// machines to their numbers in the bundle.
 func exportApplication(s Service, numbers map[string]string) *Application {
 	a := &Application{
 		Charm:     s.Origin.Path,

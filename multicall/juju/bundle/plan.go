@@ -303,10 +303,10 @@ type matching struct {
 	taken    map[string][]bool   // whether an existing unit has the place, for each place of each application
 }
 
-// match finds the bundle's machines and units among the existing ones. places are the resolved places of each
-// application. A unit's record contains the number of its machine in the bundle that added the unit. For a
-// unit that an operator added, the machine's own number counts. In a local environment, the bundle's machine
-// 0 is machine 0 unless it has constraints.
+// match finds the bundle's machines and units among the existing ones. The argument places contains the
+// resolved places of each application. A unit's record contains the number of its machine in the bundle that
+// added the unit. For a unit that an operator added, the machine's own number counts. In a local environment,
+// the bundle's machine 0 is machine 0 unless it has constraints.
 func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	m := matching{
 		places:   places,
@@ -355,7 +355,7 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 
 // takeMachines assigns the machines of an application's units to machines of the bundle, by the number that
 // numberOf returns. It skips a number that is not one of the application's places. It also skips numbers and
-// machines that are already assigned. usedMachines are the assigned machines.
+// machines that are already assigned. The argument usedMachines contains the assigned machines.
 func (m matching) takeMachines(
 	name string,
 	units []state.Unit,

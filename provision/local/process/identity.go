@@ -123,7 +123,7 @@ func FindByArgs(args []string) []Identity {
 	})
 }
 
-// findProcesses returns the processes for which matches returns true. matches gets the words in
+// findProcesses returns the processes for which matches returns true. The function matches gets the words in
 // /proc/PID/FILE. findProcesses leaves out this process and its ancestors.
 func findProcesses(file string, matches func(pid int, words []string) bool) (found []Identity) {
 	excluded := findAncestors()

@@ -47,7 +47,8 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 		case i.Environment != want.Environment:
 			a.noteForeign(i, r)
 		case known && machine.Unmanaged && !recorded:
-			a.problemf("instance %q claims to belong to machine %s, which has no instance; bijou leaves it alone", i.ID, i.Machine)
+			a.problemf("instance %q claims to belong to machine %s, which has no instance; bijou leaves the instance alone",
+				i.ID, i.Machine)
 		case known && machine.Unmanaged:
 			// The provider did not start the machine, so it must not stop the machine either.
 		case known:
@@ -215,7 +216,7 @@ func (a *assignment) preferAlive(i provider.Instance, recorders []string, r reco
 func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
 		a.recordedElsewhere[id] = true
-		a.problemf("instance %q of machine %s belongs to model %q, by its own record: bijou leaves it alone", i.ID, id,
+		a.problemf("instance %q of machine %s is tagged with model %q; bijou leaves the instance alone", i.ID, id,
 			i.Environment)
 	}
 }

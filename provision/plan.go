@@ -78,7 +78,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, problems []str
 	} else {
 		for _, i := range assigned.unknown {
 			assigned.problemf(
-				"instance %q claims to belong to machine %q, which has never existed in this model; bijou leaves it alone",
+				"instance %q claims to belong to machine %q, which has never existed in this model; bijou leaves the instance alone",
 				i.ID,
 				i.Machine,
 			)
@@ -159,8 +159,8 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, surplus []pr
 	}
 
 	for _, i := range surplus {
-		a.problemf("instance %q belongs to machine %s, by its own record, whose instance is %q: bijou leaves it alone", i.ID, w.ID,
-			keep.ID)
+		a.problemf("instance %[1]q is tagged with machine %[2]s, whose instance is %[3]q; bijou leaves %[1]q alone", i.ID,
+			w.ID, keep.ID)
 	}
 
 	return nil

@@ -68,7 +68,7 @@ func newLimiterV1(name, controller, file string) *limiter {
 // that the kernel does not enforce.
 func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(m.folders) == 0 {
-		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +
+		return nil, errors.New("this host has no control groups that systemd can use: mount them at " +
 			groupRoot)
 	}
 
@@ -194,7 +194,7 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 			return nil
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
-			return fmt.Errorf("cannot end the container: processes %v are left: %w", pids, err)
+			return fmt.Errorf("cannot end the container: processes %v are still running: %w", pids, err)
 		}
 	}
 }

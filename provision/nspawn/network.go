@@ -112,7 +112,7 @@ func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 		return network{}, fmt.Errorf("nspawn.network is %q: want one like 10.77.0.0/24", asked)
 	}
 	if other := findOverlap(subnet.Masked(), taken); other != nil {
-		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another", asked, other)
+		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another network", asked, other)
 	}
 
 	return network{Subnet: subnet.Masked()}, nil

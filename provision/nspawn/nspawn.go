@@ -164,7 +164,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	}()
 
 	if !idForm().MatchString(id) {
-		return errors.New("this is not an instance of this provider")
+		return errors.New("an instance of this provider cannot have this ID")
 	}
 
 	dir := filepath.Join(p.dir, id)

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrHeld means that another living process runs the machine of a directory.
-var ErrHeld = errors.New("another process runs it")
+var ErrHeld = errors.New("another process runs the machine")
 
 // Hold is the exclusive right to run the machine of one directory. A process has the right while it holds the
 // lock on the lock file. The pid file in the same directory names the process, so that others can signal it.

@@ -98,6 +98,7 @@ func (l *leader) runRound(ctx context.Context) error {
 	l.owners.setRecorded(l.last.want.Machines)
 	l.absentAgents.noteQuery(now)
 
+	// Without a list of the instances, there is no plan.
 	var problems []string
 	if listErr != nil {
 		problems = []string{listErr.Error()}

@@ -74,7 +74,7 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	return all, nil
 }
 
-// findTouched returns those of all parts that the script has touched: hooks and actions that have begun,
+// findTouched returns the parts in all that the script has touched: hooks and actions that have begun,
 // relations of which a hook has begun, and options to which the script gives a value.
 func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	found := touched{}

@@ -451,7 +451,7 @@ func isOwnAddress(name string) bool {
 	return slices.Contains([]string{"private-address", "public-address", "ingress-address", "egress-subnets"}, name)
 }
 
-// side is whose settings the other side of a relation writes: its application's, or those of its units.
+// side is the owner of settings on the other side of a relation: the application there, or its units.
 type side string
 
 const (

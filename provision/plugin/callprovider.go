@@ -12,7 +12,7 @@ import (
 	"bijou/state/backoff"
 )
 
-// errClosed is returned if the client is used after Close.
+// errClosed means that the client is used after Close.
 var errClosed = errors.New("the provider was closed")
 
 // callProvider runs call with a client of the provider's process, and starts the process if none is running.

@@ -169,6 +169,7 @@ type eofNotifier struct {
 	onEOF func()
 }
 
+// Read reads from the pipe. It calls onEOF after an error, such as io.EOF.
 func (e *eofNotifier) Read(b []byte) (int, error) {
 	n, err := e.File.Read(b)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Prefix begins the name of each provider's executable.
 const Prefix = "bijou-provider-"
 
-// NotFoundError is returned if no directory has the provider's executable.
+// NotFoundError means that no directory has the provider's executable.
 type NotFoundError struct {
 	Name    string
 	Folders []string // the searched directories
@@ -69,7 +69,7 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// MismatchError is returned if the executable differs from the one that the operator has accepted.
+// MismatchError means that the executable is not the file that the operator has accepted.
 type MismatchError struct {
 	Path, Want, Got string
 }

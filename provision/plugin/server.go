@@ -139,7 +139,7 @@ func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*
 	})
 }
 
-// ErrByHand is returned if the executable was not started by a provisioner.
+// ErrByHand means that no provisioner has started the executable.
 var ErrByHand = errors.New("only the provisioner can start a provider")
 
 // shutdownTimeout limits the wait for running calls when the server ends.

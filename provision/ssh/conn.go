@@ -35,6 +35,7 @@ type conn struct {
 	keepalive sync.WaitGroup
 }
 
+// close closes the connection, and waits until its keepalive has ended.
 func (c *conn) close() {
 	c.cancel()
 	// This fails if the keepalive has already closed the broken connection.

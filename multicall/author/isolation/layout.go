@@ -66,8 +66,8 @@ func enterRoot(root string) error {
 }
 
 // lay makes target a writable view of the directory path: an overlay of the directory, and one of each mount
-// below the directory. The kernel's directories get views of their own kind. If a directory with mounts below
-// it cannot have an overlay, as for users other than root, lay makes a view of each of its entries.
+// below the directory. The directories /proc, /sys and /dev get special views. If a directory with mounts
+// below it cannot have an overlay, as for users other than root, lay makes a view of each of its entries.
 func (l *layout) lay(path, target string) error {
 	switch path {
 	case l.dir:

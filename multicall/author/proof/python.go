@@ -85,8 +85,8 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 	return calls
 }
 
-// readPythonSources reads those of the programs that are in Python, and the modules of src and lib/charms. It
-// also lists the names of all modules that the charm may have.
+// readPythonSources reads the programs that are in Python, and the modules of src and lib/charms. It also
+// lists the names of all modules that the charm may have.
 func (p *proofer) readPythonSources(programs []*program) pythonSources {
 	sources := pythonSources{texts: map[string]string{}, isProgram: map[string]bool{}, modules: map[string]bool{}}
 	add := func(file string, data []byte) {

@@ -68,7 +68,7 @@ type document struct {
 	Series       string               `yaml:"series"`
 	Base         string               `yaml:"default-base"`
 	Applications map[string]yaml.Node `yaml:"applications"`
-	Services     map[string]yaml.Node `yaml:"services"` // the former key for applications
+	Services     map[string]yaml.Node `yaml:"services"` // the previous name of the key applications
 	Machines     map[string]Machine   `yaml:"machines"`
 	Relations    []yaml.Node          `yaml:"relations"`
 

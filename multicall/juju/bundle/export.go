@@ -235,9 +235,11 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 		Relations:   relations,
 	}
 	for _, s := range services {
-		if e.Services[s.Name], err = readService(v, s); err != nil {
+		service, err := readService(v, s)
+		if err != nil {
 			return e, err
 		}
+		e.Services[s.Name] = service
 	}
 
 	return e, nil

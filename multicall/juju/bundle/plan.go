@@ -206,7 +206,7 @@ func isUnitPlace(place string) bool { return strings.Contains(place, "/") }
 func (c *Comparison) describePlace(place string) string {
 	switch {
 	case place == "":
-		return "placed as by juju deploy"
+		return "where units go"
 	case place == placeNew:
 		return "on a machine of its own"
 	case isUnitPlace(place):

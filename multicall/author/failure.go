@@ -88,7 +88,7 @@ func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends [
 		case outcome != nil:
 			// A hook that is done has no failure.
 			if failure := outcome[2]; failure != "" {
-				run.findCause(failure, tools, trace)
+				run.findCause(hook, failure, tools, trace)
 				ends = append(ends, run.describeFailure(failure))
 			}
 			delete(running, unit)
@@ -113,10 +113,11 @@ func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends [
 	return slices.Compact(ends)
 }
 
-// findCause completes the place and the reason of a run that has failed.
-func (r *hookRun) findCause(failure string, tools []string, trace traceFunc) {
+// findCause completes the place and the reason of a run that has failed. The argument hook is the hook of which
+// the agent has logged the failure.
+func (r *hookRun) findCause(hook, failure string, tools []string, trace traceFunc) {
 	if r.place == "" {
-		r.place, r.reason = trace(r.unit, r.hook, failure)
+		r.place, r.reason = trace(r.unit, hook, failure)
 		r.addMessage(strings.TrimPrefix(r.complaint, "ERROR "))
 	}
 	r.blameCaller(tools)

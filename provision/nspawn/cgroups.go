@@ -130,7 +130,7 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 		for _, group := range groups {
 			members, err := readProcesses(group)
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
-				// The group was removed in the meantime. Its processes have ended.
+				// The group was removed in the meantime, so it has no processes.
 				err = nil
 			}
 			if err != nil {

@@ -24,8 +24,8 @@ const maxParallelPolls = 32
 // recorded machine whose host does not answer, or refuses the login, counts as running. The machine may be
 // running on the other side of a network partition, so it must not be started on a different host.
 //
-// Instances skips a host that did not answer for retryInterval. Otherwise such hosts could use all the time of
-// each call, and other hosts would never be queried.
+// If a host did not answer, Instances skips the host for retryInterval. Otherwise such hosts could use all the
+// time of each call, and other hosts would never be queried.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	hosts, err := p.listHosts()
 	if err != nil {

@@ -23,7 +23,7 @@ type call struct {
 	// isOpen is set if an unknown word can be an option, or can become several words.
 	isOpen bool
 
-	// hooks are the hooks that make the call, if the program shows that no other hooks do. Otherwise it is nil.
+	// hooks are the hooks that make the call, if the program shows that no other hooks do. Otherwise it is empty.
 	hooks []string
 
 	// readsFacts is set if the function that makes the call reads facts about the hook, such as its relation,

@@ -44,7 +44,7 @@ type pythonFile struct {
 		Line  int
 		Argv  []string // a word that is known only at run time is empty
 		Open  bool     // an unknown word can be an option, or can become several words
-		Hooks []string // the hooks whose handlers make the call, or nil if other code can also make the call
+		Hooks []string // the hooks whose handlers make the call; empty if other code can also make the call
 		Reads bool     // the handler reads facts about the hook from the environment
 	}
 	// Tables are the keys of the dictionaries whose values are functions.

@@ -33,7 +33,7 @@ func TestAbsences(t *testing.T) {
 				now := begin.Add(time.Duration(second) * time.Second)
 				if a.untilDue(now, time.Hour) <= 0 {
 					asked = append(asked, second)
-					a.noteAsked(now)
+					a.noteQuery(now)
 				}
 				for i, at := range test.gone {
 					if at == second {

@@ -11,8 +11,8 @@ import (
 	"bijou/state/logs"
 )
 
-// sweepState is the only job that Plan does not return. It removes data from the state to which nothing
-// refers.
+// sweepState is the verb of the job that removes data from the state to which nothing refers. Plan never
+// returns this verb.
 const sweepState Verb = "sweep"
 
 // newJob returns a job that logs and carries out the action.
@@ -28,7 +28,7 @@ func (l *leader) newJob(a Action) job {
 	}}
 }
 
-// runAction carries out the action. Jobs call it.
+// runAction carries out the action. It panics if Plan cannot return the action's verb. Jobs call it.
 func (l *leader) runAction(ctx context.Context, a Action) error {
 	switch a.Verb {
 	case Start:
@@ -46,7 +46,7 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 
 // recordInstance records that the instance belongs to the machine. It also frees the machine's claim for the
 // instance's agent, unless the claim has changed since the given epoch. If the machine has been removed in
-// the meantime, the next plan stops the instance.
+// the meantime, it records nothing and returns nil. The next plan then stops the instance.
 func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.FreeClaim(a.Machine, a.Instance, epoch); err != nil {
@@ -56,8 +56,9 @@ func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) erro
 	})
 }
 
-// stopInstance stops an instance, if this process is still the leader, and records the result for its
-// machine. It does not stop an instance that a start for any machine has returned in the meantime.
+// stopInstance stops an instance, and records the success or the failure for its machine. It does nothing if
+// the instance now belongs to a living machine, because a start has returned the instance since the plan. It
+// returns an error, and stops nothing, if this process is no longer the leader.
 func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil
@@ -71,40 +72,51 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	defer cancel()
 
 	err := l.Provider.Stop(stopCtx, a.Instance)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
+		// The provisioner stops or has lost the leadership, so it cannot record the result.
 		return cmp.Or(err, ctx.Err())
-	case err == nil && a.Machine == "":
-		return nil
-	case err == nil:
-		return l.recorder.record(ctx, func(tx *state.Tx) error { return tx.SetStopped(a.Machine, a.Instance) })
 	}
-
-	if stopCtx.Err() != nil {
-		err = fmt.Errorf("the provider has not stopped the instance within %s: %w", stopTimeout, err)
-	}
-
-	failure := fmt.Sprintf("cannot stop instance %q: %v", a.Instance, err)
-	recordErr := l.recorder.record(ctx, func(tx *state.Tx) error {
-		m, err := tx.Machine(a.Machine)
-		if err != nil || m.Life != state.Dead {
-			return err
+	if err != nil {
+		if stopCtx.Err() != nil {
+			err = fmt.Errorf("the provider has not stopped the instance within %s: %w", stopTimeout, err)
 		}
-		return tx.SetStopFailure(a.Machine, failure)
-	})
+		recordErr := l.recordStopFailure(ctx, a, err)
+		return errors.Join(err, recordErr)
+	}
 
-	return errors.Join(err, recordErr)
+	if a.Machine == "" {
+		return nil
+	}
+	return l.recorder.record(ctx, func(tx *state.Tx) error { return tx.SetStopped(a.Machine, a.Instance) })
 }
 
-// removeMachine removes a machine from the state. It does nothing if the machine has units again.
+// recordStopFailure records for a dead machine why its instance did not stop. It records nothing for other
+// machines, since they do not wait for the end of the instance.
+func (l *leader) recordStopFailure(ctx context.Context, a Action, failure error) error {
+	message := fmt.Sprintf("cannot stop instance %q: %v", a.Instance, failure)
+
+	return l.recorder.record(ctx, func(tx *state.Tx) error {
+		m, err := tx.Machine(a.Machine)
+		if err != nil {
+			return err
+		}
+		if m.Life != state.Dead {
+			return nil
+		}
+		return tx.SetStopFailure(a.Machine, message)
+	})
+}
+
+// removeMachine removes a machine from the state. It returns nil if the machine has already been removed, or
+// has units again.
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	if a.Instance != "" {
 		l.Log.Info("a machine's instance keeps running: "+state.HarvestMode,
 			"machine", a.Machine, "instance", a.Instance)
 	}
 
-	// The recorder writes many machines at a time, so its transactions have no space for many storage
-	// records.
+	// Remove the machine's storage records first. The recorder's transactions cover many machines, and have
+	// no space for many storage records.
 	err := state.TrimMachineStorage(ctx, l.update, a.Machine)
 	if err != nil && !errors.Is(err, state.ErrInUse) {
 		return state.IgnoreNotFound(err)
@@ -120,31 +132,37 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	})
 }
 
-// reportProblems logs the problems, and records them for juju status. If there are no problems, it clears the
-// record.
+// reportProblems logs the problems if they have changed since the last call. It records them and the time of
+// the next retry for juju status, unless s shows that the record is up to date. If there are no problems, it
+// clears the record.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)
 	if changed {
-		for _, w := range problems {
-			l.Log.Warn("provisioner has a problem", "error", w)
+		for _, problem := range problems {
+			l.Log.Warn("provisioner has a problem", "error", problem)
 		}
 		l.problems = problems
 	}
-	if slices.Equal(problems, s.trouble.Messages) && l.listFailure.due.Equal(s.trouble.NextRetry) {
+
+	nextRetry := l.listFailure.due
+	if slices.Equal(problems, s.trouble.Messages) && nextRetry.Equal(s.trouble.NextRetry) {
 		return nil
 	}
 
 	err := l.update(ctx, func(tx *state.Tx) error {
-		return tx.SetProvisionerTrouble(problems, l.Now(), l.listFailure.due)
+		return tx.SetProvisionerTrouble(problems, l.Now(), nextRetry)
 	})
-	if err != nil || !changed {
+	if err != nil {
 		return err
+	}
+	if !changed {
+		return nil
 	}
 
 	var lines []logs.Line
-	for _, w := range problems {
-		lines = append(lines, logs.Line{Time: l.Now(), Level: "WARNING", Message: "has a problem: " + w})
+	for _, problem := range problems {
+		lines = append(lines, logs.Line{Time: l.Now(), Level: "WARNING", Message: "has a problem: " + problem})
 	}
 	if len(problems) == 0 {
 		lines = []logs.Line{{Time: l.Now(), Level: "INFO", Message: "continues"}}
@@ -167,8 +185,8 @@ type entry struct {
 	done  chan error // buffered, since the job may no longer be waiting
 }
 
-// record writes an entry, and blocks until it is committed or ctx is done. It returns nil if the machine
-// has been removed. It is safe for concurrent use.
+// record commits a write, and blocks until the commit is done or ctx is done. It returns nil if the write
+// fails with state.ErrNotFound, since the machine has then been removed. It is safe for concurrent use.
 func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {
 	e := entry{write, make(chan error, 1)}
 	select {

@@ -25,8 +25,9 @@ type assignment struct {
 }
 
 // assignInstances assigns each instance to its machine, or to one of two lists: gone if its machine was
-// removed, and unknown if its machine never existed. It reports instances of a different environment as a
-// problem, but only if they are recorded here.
+// removed, and unknown if its machine never existed. It leaves out instances of different environments, and
+// reports those that are recorded in this environment as problems. It also leaves out instances of unmanaged
+// machines.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,
@@ -39,15 +40,17 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 
 	for _, i := range a.dropDuplicates(have, r, want.Environment) {
 		owner := a.findOwner(i, r)
-		_, known := r.machines[owner]
+		machine, known := r.machines[owner]
+		recorded := len(r.instances[i.ID]) > 0
 
 		switch {
 		case i.Environment != want.Environment:
 			a.noteForeign(i, r)
-		case known && r.machines[owner].Unmanaged && len(r.instances[i.ID]) == 0:
-			a.problemf("instance %q claims to belong to machine %s, which has no instance; bijou leaves it alone", i.ID, i.Machine)
-		case known && r.machines[owner].Unmanaged:
-			// The provider did not start that machine, so it does not stop it either.
+		case known && machine.Unmanaged && !recorded:
+			a.problemf("instance %q claims to belong to machine %s, which has no instance; bijou leaves the instance alone",
+				i.ID, i.Machine)
+		case known && machine.Unmanaged:
+			// The provider did not start the machine, so it must not stop the machine either.
 		case known:
 			a.byMachine[owner] = append(a.byMachine[owner], i)
 		case state.IsMachineID(owner, want.Next):
@@ -101,9 +104,9 @@ func newRecordIndex(want Want) recordIndex {
 	return r
 }
 
-// dropDuplicates drops instances without an ID, and merges entries with the same ID. It keeps an instance
-// with several entries if the instance is recorded, or if all of its entries agree. An instance with an entry
-// for a different environment belongs to that environment.
+// dropDuplicates returns one entry for each instance ID. It drops instances without an ID. It keeps an
+// instance with several entries if the instance is recorded, or if all of its entries agree. If one of the
+// entries names a different environment, it keeps that entry.
 func (a *assignment) dropDuplicates(
 	have []provider.Instance,
 	r recordIndex,
@@ -113,77 +116,88 @@ func (a *assignment) dropDuplicates(
 		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Machine, y.Machine))
 	})
 
+	isForeign := func(i provider.Instance) bool { return i.Environment != environment }
 	for len(sorted) > 0 {
+		// Take the entries with the first entry's ID from the list.
 		first := sorted[0]
-		n := 1
-		for n < len(sorted) && sorted[n].ID == first.ID {
-			n++
+		count := 1
+		for count < len(sorted) && sorted[count].ID == first.ID {
+			count++
 		}
-		same := sorted[:n]
-		sorted = sorted[n:]
+		entries := sorted[:count]
+		sorted = sorted[count:]
+
 		if first.ID == "" {
-			a.problemf("%d instances have no id, such as that of machine %q; bijou leaves them alone", n, first.Machine)
+			a.problemf("%d instances have no id, such as that of machine %q; bijou leaves them alone", count,
+				first.Machine)
 			continue
 		}
 
-		if other := slices.IndexFunc(same, func(s provider.Instance) bool { return s.Environment != environment }); other >= 0 {
-			kept = append(kept, same[other])
-		} else if i, ok := a.mergeDuplicates(same, r); ok {
-			kept = append(kept, i)
+		if foreign := slices.IndexFunc(entries, isForeign); foreign >= 0 {
+			kept = append(kept, entries[foreign])
+			continue
+		}
+		if merged, ok := a.mergeDuplicates(entries, r); ok {
+			kept = append(kept, merged)
 		}
 	}
 
 	return kept
 }
 
-// mergeDuplicates merges entries with the same ID into one instance. If they disagree, it reports a problem,
-// and uses the entry of the machine that has recorded the ID. It returns false if no machine has recorded it.
-func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (provider.Instance, bool) {
-	i := same[0]
-	if len(same) == 1 {
-		return i, true
+// mergeDuplicates merges the entries of one instance. It reports several entries as a problem. If the entries
+// disagree, it prefers the entry of a machine that has recorded the instance, and returns false if no machine
+// has recorded the instance. Otherwise it returns true.
+func (a *assignment) mergeDuplicates(entries []provider.Instance, r recordIndex) (provider.Instance, bool) {
+	merged := entries[0]
+	if len(entries) == 1 {
+		return merged, true
 	}
 
-	agree := !slices.ContainsFunc(same, func(s provider.Instance) bool { return s != i })
-	if agree {
-		a.problemf("instance %q is listed %d times", i.ID, len(same))
-		return i, true
+	disagree := slices.ContainsFunc(entries, func(e provider.Instance) bool { return e != entries[0] })
+	if !disagree {
+		a.problemf("instance %q is listed %d times", merged.ID, len(entries))
+		return merged, true
 	}
 
-	a.problemf("instance %q is listed %d times, with different data; one entry is for machine %q", i.ID,
-		len(same), i.Machine)
-	recorded := len(r.instances[i.ID]) > 0
-	if own := slices.IndexFunc(same, func(s provider.Instance) bool {
-		return slices.Contains(r.instances[i.ID], s.Machine)
-	}); own >= 0 {
-		i = same[own]
+	a.problemf("instance %q is listed %d times, with different data; one entry is for machine %q", merged.ID,
+		len(entries), merged.Machine)
+	recorders := r.instances[merged.ID]
+	preferred := slices.IndexFunc(entries, func(e provider.Instance) bool {
+		return slices.Contains(recorders, e.Machine)
+	})
+	if preferred >= 0 {
+		merged = entries[preferred]
 	}
 
-	// If one entry shows the instance as running, it is not started again.
-	i.Running = slices.ContainsFunc(same, func(s provider.Instance) bool { return s.Running })
-	return i, recorded
+	// An instance that might be running must not be started again.
+	merged.Running = slices.ContainsFunc(entries, func(e provider.Instance) bool { return e.Running })
+	return merged, len(recorders) > 0
 }
 
 // findOwner returns the machine of an instance. A machine that has recorded the instance takes precedence
-// over the machine that the instance names.
+// over the machine that the instance names. If the two differ, or if several machines have recorded the
+// instance, findOwner reports a problem.
 func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
-	has := r.instances[i.ID]
-	if len(has) == 0 || slices.Contains(has, i.Machine) && len(has) == 1 {
+	recorders := r.instances[i.ID]
+	switch {
+	case len(recorders) == 0:
 		return i.Machine
-	}
-	if len(has) > 1 {
-		a.problemf("instance %q is recorded for the machines %s", i.ID, strings.Join(has, ", "))
-		return a.preferAlive(i, has, r)
+	case len(recorders) > 1:
+		a.problemf("instance %q is recorded for the machines %s", i.ID, strings.Join(recorders, ", "))
+		return a.preferAlive(i, recorders, r)
+	case recorders[0] != i.Machine:
+		a.problemf("instance %q of machine %s claims to belong to machine %q", i.ID, recorders[0], i.Machine)
 	}
 
-	a.problemf("instance %q of machine %s claims to belong to machine %q", i.ID, has[0], i.Machine)
-	return has[0]
+	return recorders[0]
 }
 
-// preferAlive returns the machine of an instance that several machines have recorded. It prefers living
-// machines, so that the instance is not stopped because one of the machines is dead.
-func (a *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
-	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool {
+// preferAlive chooses the owner of an instance from its recorders, the machines that have recorded it. It
+// prefers living machines, so that the instance is not stopped because one of the machines is dead. Among the
+// living machines, it prefers the machine that the instance names.
+func (a *assignment) preferAlive(i provider.Instance, recorders []string, r recordIndex) string {
+	alive := slices.DeleteFunc(slices.Clone(recorders), func(id string) bool {
 		return r.machines[id].Life == state.Dead
 	})
 
@@ -194,13 +208,15 @@ func (a *assignment) preferAlive(i provider.Instance, has []string, r recordInde
 		return alive[0]
 	}
 
-	return has[0]
+	return recorders[0]
 }
 
+// noteForeign notes that the provider lists an instance for a different environment. It reports a problem for
+// each machine in this environment that has recorded the instance.
 func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
 		a.recordedElsewhere[id] = true
-		a.problemf("instance %q of machine %s belongs to model %q, by its own record: bijou leaves it alone", i.ID, id,
+		a.problemf("instance %q of machine %s is tagged with model %q; bijou leaves the instance alone", i.ID, id,
 			i.Environment)
 	}
 }

@@ -17,12 +17,12 @@ import (
 
 const (
 	bootFlushInterval = time.Second // how often boot output is flushed
-	maxBootChunk      = 64 << 10    // the maximum size of one flush in bytes; other lines are dropped and counted
+	maxBootChunk      = 64 << 10    // the maximum size of one flush in bytes; more lines are dropped and counted
 	maxBootLine       = 4 << 10     // the maximum size of a line in bytes; the rest is dropped
 )
 
 // bootOutput writes the output of a starting instance to the state. The last line becomes the machine's
-// message in juju status, and all lines go to the machine's log.
+// message in juju status, and all complete lines go to the machine's log.
 type bootOutput struct {
 	leader  *leader
 	machine string
@@ -38,8 +38,8 @@ type bootOutput struct {
 	omitted int // the number of dropped lines
 }
 
-// newBootOutput returns a writer for the output of a machine while it boots. It flushes the lines to the
-// state at intervals.
+// newBootOutput returns a writer for the output of a machine's instance while it boots. A goroutine flushes
+// the lines to the state every bootFlushInterval, until the caller calls close or ctx is done.
 func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	ctx, stop := context.WithCancel(ctx)
 	b := &bootOutput{leader: l, machine: machine, stop: stop}
@@ -60,33 +60,38 @@ func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.stop()
 	b.flusher.Wait()
+
 	b.mu.Lock()
 	const logged = true
 	b.endLine(logged)
-	// The start is over, so the status no longer shows its progress.
+	// The start is over, so this flush must not show progress in the status.
 	b.last = b.shown
 	if failure != nil {
 		b.addLog("ERROR", "cannot start: "+failure.Error())
 	}
 	b.mu.Unlock()
+
 	b.flush(ctx)
 }
 
 // flush writes the output since the last call to the machine's status and log. If this fails, the output is
 // lost, since a retry would delay the start.
 func (b *bootOutput) flush(ctx context.Context) {
-	lines, last := b.takePending()
-	var shown, logged error
-	if last != "" {
-		shown = b.leader.recorder.record(ctx, func(tx *state.Tx) error {
-			return tx.SetStartProgress(b.machine, last)
+	lines, progress := b.takePending()
+
+	var statusErr error
+	if progress != "" {
+		statusErr = b.leader.recorder.record(ctx, func(tx *state.Tx) error {
+			return tx.SetStartProgress(b.machine, progress)
 		})
 	}
 
+	var logErr error
 	if len(lines) > 0 {
-		logged = logs.Append(ctx, b.leader.State, state.MachineAgent(b.machine), lines)
+		logErr = logs.Append(ctx, b.leader.State, state.MachineAgent(b.machine), lines)
 	}
-	if err := errors.Join(shown, logged); err != nil && ctx.Err() == nil {
+
+	if err := errors.Join(statusErr, logErr); err != nil && ctx.Err() == nil {
 		b.leader.Log.Warn("boot output is lost", "machine", b.machine, "error", err)
 	}
 }
@@ -104,19 +109,23 @@ func (b *bootOutput) Write(p []byte) (int, error) {
 		}
 
 		b.appendPartial(rest[:at])
-		b.endLine(rest[at] == '\n')
+		// After a carriage return, the program overwrites the line.
+		logged := rest[at] == '\n'
+		b.endLine(logged)
 		rest = rest[at+1:]
 	}
 
 	return len(p), nil
 }
 
+// appendPartial adds text to the incomplete line, up to maxBootLine. It drops the rest of a longer line. The
+// caller holds the lock.
 func (b *bootOutput) appendPartial(p []byte) {
 	b.partial = append(b.partial, p[:min(len(p), maxBootLine-len(b.partial))]...)
 }
 
-// endLine ends a line of output. logged is false for a line that the program overwrites, such as a progress
-// bar. Such a line is shown only in the status.
+// endLine ends the incomplete line. The argument logged is false for a line that the program overwrites, such
+// as a progress bar. Such a line is shown only in the status. The caller holds the lock.
 func (b *bootOutput) endLine(logged bool) {
 	text := stripControls(string(b.partial))
 	b.partial = b.partial[:0]
@@ -130,6 +139,8 @@ func (b *bootOutput) endLine(logged bool) {
 	}
 }
 
+// addLog adds a line for the machine's log. If the next flush has no space for the line, addLog only counts
+// it as omitted. The caller holds the lock.
 func (b *bootOutput) addLog(level, text string) {
 	if b.size+len(text) > maxBootChunk {
 		b.omitted++
@@ -160,29 +171,31 @@ func stripControls(line string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// takePending returns the lines to log since the last call, and empties the buffer. last is the line to show
-// as the machine's progress, or "" if it has not changed.
-func (b *bootOutput) takePending() (lines []logs.Line, last string) {
+// takePending returns the log lines since the last call, and empties the buffer. If lines were dropped, it
+// adds a warning with their number. The result progress is the last line of output, which juju status shows.
+// It is "" if that line has not changed.
+func (b *bootOutput) takePending() (lines []logs.Line, progress string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	if b.omitted > 0 {
 		b.lines = append(b.lines, logs.Line{
 			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf(
-				"%d lines were left out, because too many came at a time",
+				"%d lines were left out, because too many came at once",
 				b.omitted,
 			),
 		})
 	}
 
 	lines = b.lines
-	last = b.last
-	if last == b.shown {
-		last = ""
-	}
-	b.shown = b.last
 	b.lines = nil
 	b.size = 0
 	b.omitted = 0
-	return lines, last
+
+	if b.last != b.shown {
+		progress = b.last
+	}
+	b.shown = b.last
+
+	return lines, progress
 }

@@ -78,7 +78,7 @@ func TestRunBoundsBootOutput(t *testing.T) {
 			size += len(l)
 		}
 		last := lines[len(lines)-1]
-		if size > maxBootChunk+4096 || !strings.Contains(last, "lines were left out, because too many came at a time") {
+		if size > maxBootChunk+4096 || !strings.Contains(last, "lines were left out, because too many came at once") {
 			t.Errorf("%d bytes were logged; the last line is %.100q", size, last)
 		}
 	})

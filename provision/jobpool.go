@@ -38,7 +38,7 @@ type jobPool struct {
 	busy           map[string]runningJob // by key
 	doneSinceTaken map[string]bool       // the keys of jobs that have ended since takeOutcomes
 	outcomes       []outcome
-	ended          bool               // a job has ended since onJobEnd
+	ended          bool               // a job has ended since the last call of onJobEnd
 	notify         context.CancelFunc // the function that was given to onJobEnd; can be nil
 }
 
@@ -102,7 +102,7 @@ func (p *jobPool) startJob(ctx context.Context, j job) {
 	jobCtx, cancel := context.WithCancel(ctx)
 	p.busy[j.key()] = runningJob{j.action.Verb, cancel}
 
-	// A slow job gives its slot to the next one, and continues.
+	// A job gives up its slot once: when it has become slow, or otherwise when it has ended.
 	release := sync.OnceFunc(func() { p.releaseSlot(ctx) })
 	slowTimer := time.AfterFunc(slowJobTimeout, release)
 
@@ -144,9 +144,10 @@ func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	for key, w := range p.busy {
-		if w.verb == Start && !wanted(key) {
-			w.cancel()
+	for key, running := range p.busy {
+		// The key of a start is its machine.
+		if running.verb == Start && !wanted(key) {
+			running.cancel()
 		}
 	}
 }

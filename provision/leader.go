@@ -28,6 +28,7 @@ type leader struct {
 	planDuration time.Duration // how long the last runRound took
 }
 
+// newLeader returns the state at the beginning of a term. The updater fails once the leadership is lost.
 func newLeader(o Options, update state.Updater) *leader {
 	return &leader{
 		Options:      o,
@@ -39,11 +40,11 @@ func newLeader(o Options, update state.Updater) *leader {
 	}
 }
 
-// plan contains the last plan and the facts that it is based on.
+// plan contains the actions of one round, and the facts on which Plan has based them.
 type plan struct {
 	at           time.Time
-	baseRevision int64 // the revision before the query of the provider
-	revision     int64
+	baseRevision int64 // the state's revision before the provider was queried
+	revision     int64 // the state's revision at which want was read
 	want         Want
 	actions      []Action
 	nextRetry    time.Time // when the next failed start is retried; zero if no start is retried
@@ -70,12 +71,16 @@ func (l *leader) runRound(ctx context.Context) error {
 	for _, o := range l.pool.takeOutcomes() {
 		l.noteOutcome(o)
 	}
+
+	// awaitChange watches from this revision on. An agent that disappears during the provider's query must
+	// cause a new query.
 	baseRevision, err := state.Read(ctx, l.State, (*state.View).Revision)
 	if err != nil {
 		return err
 	}
 
 	now := l.Now()
+	// Plan requires that the provider lists its instances before the machines are read.
 	have, listErr := l.listInstances(ctx)
 	s, err := readSnapshot(ctx, l.State)
 	if err != nil {
@@ -91,12 +96,14 @@ func (l *leader) runRound(ctx context.Context) error {
 	}
 
 	l.owners.setRecorded(l.last.want.Machines)
-	l.absentAgents.noteAsked(now)
+	l.absentAgents.noteQuery(now)
+
+	// Without a list of the instances, there is no plan.
 	var problems []string
-	if listErr == nil {
-		l.last.actions, problems = Plan(l.last.want, have)
-	} else {
+	if listErr != nil {
 		problems = []string{listErr.Error()}
+	} else {
+		l.last.actions, problems = Plan(l.last.want, have)
 	}
 
 	l.measure(s)
@@ -150,6 +157,8 @@ func (l *leader) noteOutcome(o outcome) {
 func (l *leader) awaitTrigger(ctx context.Context) error {
 	// Thousands of machines cause many changes. This delay collects them for one plan.
 	_ = backoff.Sleep(ctx, min(2*l.planDuration, maxSettleTime))
+
+	// The end of a job cancels waiting, and so ends awaitChange.
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	release := l.pool.onJobEnd(cancel)
@@ -159,16 +168,17 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if waiting.Err() != nil || errors.Is(err, state.ErrHistoryLost) {
+	jobEnded := waiting.Err() != nil
+	if jobEnded || errors.Is(err, state.ErrHistoryLost) {
 		return nil
 	}
 
 	return err
 }
 
-// awaitChange waits until the wanted machines have changed, or the time of untilNextPlan is over. That time
-// becomes shorter if an agent disappears. Other changes of the same records, such as the progress of starts,
-// do not count.
+// awaitChange waits until the wanted machines have changed, or until untilNextPlan requires a plan, which is
+// sooner if an agent disappears. It ignores other changes of the watched records, such as the progress of
+// starts. It returns state.ErrHistoryLost if the changes since the last plan are no longer available.
 func (l *leader) awaitChange(ctx context.Context) error {
 	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(),
 		state.WatchMachineAgents())
@@ -178,12 +188,12 @@ func (l *leader) awaitChange(ctx context.Context) error {
 	defer w.Close()
 
 	for {
-		limit, cancel := context.WithTimeout(ctx, l.untilNextPlan())
-		changes, err := w.Changes(limit)
-		over := limit.Err() != nil
+		limited, cancel := context.WithTimeout(ctx, l.untilNextPlan())
+		changes, err := w.Changes(limited)
+		planDue := limited.Err() != nil
 		cancel()
 
-		if over {
+		if planDue {
 			return nil
 		}
 		if err != nil {
@@ -203,11 +213,13 @@ func (l *leader) awaitChange(ctx context.Context) error {
 	}
 }
 
-// untilNextPlan returns how long the leader can wait for a change: until the first backoff, retry or
-// interval ends.
+// untilNextPlan returns how long the leader can wait for a change before it must plan again. The wait ends
+// with planInterval, or with the first backoff, retry, or query about an absent agent. It is never shorter
+// than 10 ms.
 func (l *leader) untilNextPlan() time.Duration {
 	now := l.Now()
-	wait := l.backoffs.untilDue(l.last.actions, now, planInterval-now.Sub(l.last.at))
+	wait := planInterval - now.Sub(l.last.at)
+	wait = l.backoffs.untilDue(l.last.actions, now, wait)
 	wait = l.untilAbsentDue(now, wait)
 	for _, due := range []time.Time{l.last.nextRetry, l.listFailure.due} {
 		if !due.IsZero() {

@@ -4,22 +4,25 @@ import "bijou/state/metrics"
 
 // measure updates the metrics from the leader's last plan. docs/how-to/watch-it.md describes each metric.
 func (l *leader) measure(s snapshot) {
-	now := metrics.NewRegistry()
-	now.Set(1, leaderMetric)
-	now.Set(float64(len(l.last.actions)), "bijou_provisioner_queue_length")
+	registry := metrics.NewRegistry()
+	registry.Set(1, leaderMetric)
+	registry.Set(float64(len(l.last.actions)), "bijou_provisioner_queue_length")
 
 	count := map[string]int{}
 	for _, m := range s.machines {
 		count[string(m.Status)]++
 	}
 	for status, n := range count {
-		now.Set(float64(n), "bijou_machines", "status", status)
+		registry.Set(float64(n), "bijou_machines", "status", status)
 	}
-	l.State.Metrics().Replace(now)
+
+	l.State.Metrics().Replace(registry)
 }
 
+// leaderMetric is 1 while this process is the leader, and otherwise 0.
 const leaderMetric = "bijou_provisioner_leader"
 
+// measureIdle replaces the metrics with those of a provisioner that is not the leader.
 func measureIdle(r *metrics.Registry) {
 	idle := metrics.NewRegistry()
 	idle.Set(0, leaderMetric)

@@ -64,7 +64,7 @@ type Action struct {
 // Plan works for any list of instances. If the list contradicts the state, Plan follows the state: a recorded
 // instance belongs to the machine that has recorded it, and is stopped only if that machine is dead. Plan
 // does not change an instance without an ID, or one that it cannot distinguish from another.
-func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string) {
+func Plan(want Want, have []provider.Instance) (actions []Action, problems []string) {
 	assigned := assignInstances(want, have)
 	for _, w := range want.Machines {
 		actions = append(actions, assigned.planMachine(w)...)
@@ -78,7 +78,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	} else {
 		for _, i := range assigned.unknown {
 			assigned.problemf(
-				"instance %q claims to belong to machine %q, which has never existed in this model; bijou leaves it alone",
+				"instance %q claims to belong to machine %q, which has never existed in this model; bijou leaves the instance alone",
 				i.ID,
 				i.Machine,
 			)
@@ -92,8 +92,8 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	return actions, slices.Compact(assigned.problems)
 }
 
-// planMachine returns the actions for one wanted machine, such as starting, stopping or recording its
-// instance.
+// planMachine returns the actions for one machine in the state. A machine that is unmanaged or as wanted
+// needs none.
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
 	if w.Unmanaged {
@@ -103,18 +103,20 @@ func (a *assignment) planMachine(w Wanted) []Action {
 		return a.takeDown(w, have)
 	}
 
-	keep, rest := chooseInstance(w, have)
-	actions := a.stopSurplus(w, keep, rest)
-	runs := keep != nil && keep.Running
+	keep, surplus := chooseInstance(w, have)
+	actions := a.stopSurplus(w, keep, surplus)
 
-	switch {
-	case !runs && (w.AwaitsRetry || a.recordedElsewhere[w.ID]):
-		// The machine's start waits for a retry, or the provider lists the machine's recorded instance for a
-		// different environment.
-	case !runs:
-		actions = append(actions, Action{Verb: Start, Machine: w.ID})
-	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) ||
-		addressDiffers(keep.Public, w.Public):
+	if keep == nil || !keep.Running {
+		// The start must wait for its retry. It must also wait while the provider lists the machine's
+		// recorded instance for a different environment.
+		mustWait := w.AwaitsRetry || a.recordedElsewhere[w.ID]
+		if mustWait {
+			return actions
+		}
+		return append(actions, Action{Verb: Start, Machine: w.ID})
+	}
+
+	if keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) || addressDiffers(keep.Public, w.Public) {
 		actions = append(actions, Action{
 			Verb:     Record,
 			Machine:  w.ID,
@@ -127,32 +129,38 @@ func (a *assignment) planMachine(w Wanted) []Action {
 	return actions
 }
 
-func addressDiffers(told, recorded string) bool { return told != "" && told != recorded }
+// addressDiffers reports whether the provider lists an address that is not the recorded one. The argument
+// listed is "" if the provider does not know the address.
+func addressDiffers(listed, recorded string) bool { return listed != "" && listed != recorded }
 
-// takeDown stops the instances of a dead machine, and removes the machine once no instance is left. It also
-// stops recorded instances that the provider does not list.
+// takeDown plans the end of a machine. While the machine has instances, it returns their stops, including
+// stops of recorded instances that the provider does not list. Otherwise it returns the machine's removal. If
+// the harvest mode leaves the instances of such machines alone, it returns the removal at once, which names
+// the instances that keep running.
 func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
-	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.StopsGone() {
-		return stopActions(w.ID, all)
+	instances := slices.Concat(have, a.unlisted[w.ID])
+	if len(instances) > 0 && a.harvest.StopsGone() {
+		return stopActions(w.ID, instances)
 	}
 
-	var left []string
+	var remaining []string
 	for _, i := range have {
-		left = append(left, i.ID)
+		remaining = append(remaining, i.ID)
 	}
-	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(left, " ")}}
+	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(remaining, " ")}}
 }
 
-// stopSurplus returns the actions that stop all instances of a machine except the one to keep. If the
-// harvest mode leaves unknown instances alone, it only reports them as problems.
-func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
+// stopSurplus returns the actions that stop the surplus instances of a machine, which keeps the instance
+// keep. If the harvest mode leaves unknown instances alone, it only reports the surplus instances as
+// problems.
+func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, surplus []provider.Instance) []Action {
 	if a.harvest.StopsUnknown() {
-		return stopActions(w.ID, rest)
+		return stopActions(w.ID, surplus)
 	}
 
-	for _, i := range rest {
-		a.problemf("instance %q belongs to machine %s, by its own record, whose instance is %q: bijou leaves it alone", i.ID, w.ID,
-			keep.ID)
+	for _, i := range surplus {
+		a.problemf("instance %[1]q is tagged with machine %[2]s, whose instance is %[3]q; bijou leaves %[1]q alone", i.ID,
+			w.ID, keep.ID)
 	}
 
 	return nil
@@ -165,11 +173,11 @@ func neverStarted(w Wanted, have []provider.Instance) bool {
 	return w.Life == state.Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
-// chooseInstance chooses the machine's instance. This is the recorded instance if the provider lists it,
-// running or stopped, and otherwise the first running one. All others are surplus. If chooseInstance chooses
-// none, it returns no surplus instances either, since Start can start a stopped instance again with its
-// files.
-func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
+// chooseInstance chooses the instance that the machine keeps. This is the recorded instance if the provider
+// lists it, running or stopped, and otherwise the first running one. The machine's other instances are
+// surplus. If no instance can be chosen, it returns nil for both: the stopped instances are not surplus,
+// since Start can start one of them again with its files.
+func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance, surplus []provider.Instance) {
 	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.ID == w.Instance })
 	if at < 0 {
 		at = slices.IndexFunc(have, func(i provider.Instance) bool { return i.Running })
@@ -195,10 +203,13 @@ func (a *assignment) problemf(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
+// equal reports whether w and o describe the same machines and settings. It ignores Next, which changes only
+// when machines are added.
 func (w Want) equal(o Want) bool {
 	return w.Environment == o.Environment && w.Harvest == o.Harvest && slices.Equal(w.Machines, o.Machines)
 }
 
+// startsInstance reports whether the machine needs an instance of the provider.
 func (w Want) startsInstance(machine string) bool {
 	return slices.ContainsFunc(w.Machines, func(m Wanted) bool {
 		return m.ID == machine && m.Life != state.Dead && !m.Unmanaged

@@ -134,15 +134,15 @@ func TestPlanOfLies(t *testing.T) {
 		{"told as nobody's", []Wanted{first}, []provider.Instance{of("i1", "e", "")}, nil,
 			`instance "i1" of machine 1 claims to belong to machine ""`},
 		{"told as another environment's", []Wanted{first}, []provider.Instance{of("i1", "o", "1")}, nil,
-			`instance "i1" of machine 1 belongs to model "o", by its own record: bijou leaves it alone`},
+			`instance "i1" of machine 1 is tagged with model "o"; bijou leaves the instance alone`},
 		{"told as another environment's, too", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "o", "1")}, nil,
-			`instance "i1" of machine 1 belongs to model "o", by its own record: bijou leaves it alone`},
+			`instance "i1" of machine 1 is tagged with model "o"; bijou leaves the instance alone`},
 		{"a dead machine's, told as another environment's", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}}, []provider.Instance{of("i1", "o", "1")},
-			[]Action{{Verb: Remove, Machine: "1"}}, `instance "i1" of machine 1 belongs to model "o", by its own record: bijou leaves it alone`},
+			[]Action{{Verb: Remove, Machine: "1"}}, `instance "i1" of machine 1 is tagged with model "o"; bijou leaves the instance alone`},
 		{"recorded for two, of which one is dead", []Wanted{first, {ID: "2", Life: state.Dead, Instance: "i1"}}, []provider.Instance{of("i1", "e", "2")},
 			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is recorded for the machines 1, 2`},
 		{"told as the bootstrapped machine's", []Wanted{{ID: "0", Life: state.Alive, Instance: "localhost", Unmanaged: true}},
-			[]provider.Instance{of("i1", "e", "0")}, nil, `instance "i1" claims to belong to machine 0, which has no instance; bijou leaves it alone`},
+			[]provider.Instance{of("i1", "e", "0")}, nil, `instance "i1" claims to belong to machine 0, which has no instance; bijou leaves the instance alone`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

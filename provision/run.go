@@ -67,19 +67,23 @@ func Run(ctx context.Context, o Options) error {
 	}
 	measureIdle(o.State.Metrics())
 
-	for said := ""; ; {
+	previousKey := ""
+	for {
 		err := campaign(ctx, o)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil
-		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
+		}
+		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) {
 			return fmt.Errorf("cannot provision: %w", err)
-		case err != nil && logKey(err) != said:
-			// A lasting error is logged only once.
-			o.Log.Warn("restarting the provisioner", "error", err)
 		}
 
-		said = logKey(err)
+		// A lasting error is logged only once.
+		key := logKey(err)
+		if err != nil && key != previousKey {
+			o.Log.Warn("restarting the provisioner", "error", err)
+		}
+		previousKey = key
+
 		if backoff.Sleep(ctx, restartInterval) != nil {
 			return nil
 		}
@@ -99,7 +103,8 @@ func logKey(err error) string {
 	return err.Error()
 }
 
-// campaign waits for the leadership, and leads until the leadership or ctx ends.
+// campaign waits for the leadership, and leads until the leadership ends, ctx is done or the leader's work
+// fails. It then resigns the leadership. It always returns an error, which says why it has ended.
 func campaign(ctx context.Context, o Options) error {
 	session, err := o.Process.AnnouncedSession(ctx)
 	if err != nil {
@@ -113,30 +118,29 @@ func campaign(ctx context.Context, o Options) error {
 
 	// leading ends with the leadership, or when the leader's work ends.
 	leading, stop := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() {
+	var helpers sync.WaitGroup
+	helpers.Go(func() {
 		defer stop()
 		select {
 		case <-leadership.Done():
 		case <-leading.Done():
 		}
 	})
-	// The goroutines write as the leader, so the leadership is resigned after their end.
-	defer beside.Wait()
+	// The helpers write as the leader, so the leadership is resigned only after they have ended.
+	defer helpers.Wait()
 
 	o.Log.Info("provisioner leads")
 	defer measureIdle(o.State.Metrics())
 	l := newLeader(o, state.Under(leadership))
 
-	beside.Go(func() { l.recorder.run(leading) })
-	beside.Go(func() {
+	helpers.Go(func() { l.recorder.run(leading) })
+	helpers.Go(func() {
 		defer stop()
-		// The error is ignored, since l.run then fails too. If it only fails with Canceled, the next campaign
-		// fails with this error.
+		// The error can be ignored: stop ends l.run, and a lasting cause makes the next campaign fail.
 		_ = requests.Run(leading, o.State, l.stepUpdater("request"), o.Log)
 	})
 
-	// The pool's jobs and the goroutines only end when leading does, so stop runs first.
+	// The pool's jobs and the helpers end only when leading ends, so stop must run before both waits.
 	defer l.pool.wait()
 	defer stop()
 
@@ -149,8 +153,8 @@ func campaign(ctx context.Context, o Options) error {
 	return err
 }
 
-// stepUpdater returns the leader's updater with two fault points around each commit, before-STEP and
-// after-STEP.
+// stepUpdater returns the leader's updater with two fault points: before-STEP before each commit, and
+// after-STEP after each successful one. Without a fault function, it returns the updater itself.
 func (l *leader) stepUpdater(step string) state.Updater {
 	if l.Fault == nil {
 		return l.update
@@ -166,11 +170,13 @@ func (l *leader) stepUpdater(step string) state.Updater {
 	}
 }
 
-// closeBounded calls close, but gives up after a while, since the store may be unreachable.
-func closeBounded(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {
+// closeBounded calls close, even if ctx is done. It gives up after 5 seconds, since the store may be
+// unreachable. It only logs an error, since the session or leadership then expires by itself. The argument
+// name is "session" or "leadership".
+func closeBounded(ctx context.Context, name string, log *slog.Logger, close func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := close(ctx); err != nil {
-		log.Debug("the provisioner's "+what+" is left to expire", "error", err)
+		log.Debug("the provisioner's "+name+" is left to expire", "error", err)
 	}
 }

@@ -52,8 +52,8 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 	return s, err
 }
 
-// listUnreadable returns the IDs of the machines that are not among the given ones, since their records could
-// not be decoded.
+// listUnreadable returns the IDs of the machines whose records could not be decoded. These are all machines in
+// the state except those in read.
 func listUnreadable(v *state.View, read []state.Machine) (ids []string, err error) {
 	ids, err = v.MachineIDs()
 	if err != nil {
@@ -67,24 +67,26 @@ func listUnreadable(v *state.View, read []state.Machine) (ids []string, err erro
 	return slices.DeleteFunc(ids, func(id string) bool { return known[id] }), nil
 }
 
-// countUnits counts the units of machines that are not alive. A plan does not need other counts.
+// countUnits returns the number of units of each machine that is dying or dead, by machine ID. A plan does not
+// need the numbers of living machines.
 func countUnits(v *state.View, machines []state.Machine) (map[string]int, error) {
 	units := map[string]int{}
 	for _, m := range machines {
 		if m.Life == state.Alive {
 			continue
 		}
-		of, err := v.MachineUnits(m.ID)
+		assigned, err := v.MachineUnits(m.ID)
 		if err != nil {
 			return nil, err
 		}
-		units[m.ID] = len(of)
+		units[m.ID] = len(assigned)
 	}
 
 	return units, nil
 }
 
-// newWant returns the machines and settings for a plan.
+// newWant returns the machines and settings for a plan that is made at the time now. A machine whose record
+// cannot be decoded counts as alive and unmanaged, so that the plan leaves its instance alone.
 func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {
@@ -106,7 +108,8 @@ func (s snapshot) newWant(now time.Time) Want {
 	return w
 }
 
-// nextRetry returns the time of the next retry of a failed start. It returns zero if no start is retried.
+// nextRetry returns the time of the first retry of a failed start after now. It returns zero if no retry is
+// due after now.
 func (s snapshot) nextRetry(now time.Time) (first time.Time) {
 	for _, m := range s.machines {
 		if m.RetryAt.After(now) && (first.IsZero() || m.RetryAt.Before(first)) {
@@ -123,9 +126,9 @@ type instanceOwners struct {
 	machines map[string]string // by instance
 }
 
-// setRecorded replaces the owners of instances with the recorded ones. A machine without a recorded instance
-// keeps its reservation. Instances of dead machines are dropped, since they may already belong to other
-// machines.
+// setRecorded makes each machine the owner of its recorded instance. A machine without a recorded instance
+// keeps the instance that it has reserved. All other owners are forgotten, and so are dead machines, since
+// their instances may already belong to other machines.
 func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,11 +139,12 @@ func (o *instanceOwners) setRecorded(recorded []Wanted) {
 
 	o.machines = map[string]string{}
 	for _, m := range recorded {
-		if m.Instance == "" {
-			m.Instance = reserved[m.ID]
+		instance := m.Instance
+		if instance == "" {
+			instance = reserved[m.ID]
 		}
-		if m.Instance != "" && m.Life != state.Dead {
-			o.machines[m.Instance] = m.ID
+		if instance != "" && m.Life != state.Dead {
+			o.machines[instance] = m.ID
 		}
 	}
 }
@@ -158,6 +162,7 @@ func (o *instanceOwners) reserve(instance, machine string) (other string, ok boo
 	return "", true
 }
 
+// isTaken reports whether any machine owns the instance.
 func (o *instanceOwners) isTaken(instance string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -171,30 +176,32 @@ type listFailure struct {
 	err error
 }
 
-// listInstances lists the provider's instances. After an error, it returns the same error until the next
-// attempt is due. The delay grows with each failure.
+// listInstances lists the provider's instances. After a failure, it returns the same error without a query
+// until the next attempt is due. The delay grows with each failure, up to planInterval.
 func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error) {
 	if l.Now().Before(l.listFailure.due) {
 		return nil, l.listFailure.err
 	}
 
-	asked, cancel := context.WithTimeout(ctx, listTimeout)
+	listCtx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 
-	have, err := l.Provider.Instances(asked)
-	switch {
-	case err == nil:
+	have, err := l.Provider.Instances(listCtx)
+	if err == nil {
 		l.listFailure = listFailure{}
 		return have, nil
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	case asked.Err() != nil:
+	}
+	if listCtx.Err() != nil {
 		err = fmt.Errorf("the provider has not answered for %s", listTimeout)
 	}
 
-	n := l.listFailure.attempts
+	failures := l.listFailure.attempts
+	nextAttempt := l.Now().Add(min(retryDelay(failures), planInterval))
 	l.listFailure = listFailure{
-		retryBackoff{n + 1, l.Now().Add(min(retryDelay(n), planInterval))},
+		retryBackoff{failures + 1, nextAttempt},
 		fmt.Errorf("cannot list instances, so none are started or stopped: %w", err),
 	}
 
@@ -205,8 +212,8 @@ const (
 	// agentGrace is how long an absent agent has to come back, for example after a restart, before the
 	// provider is queried about its instance.
 	agentGrace = time.Second
-	// absentShare limits the time for queries of the provider because of absent agents, since a query of many
-	// hosts takes long. They use at most one part in absentShare of the time.
+	// absentShare limits the plans that are made because of absent agents, since a query of many hosts takes
+	// long. These plans take at most one part in absentShare of the time.
 	absentShare = 5
 )
 
@@ -216,56 +223,61 @@ const (
 // absentAgents.
 type absentAgents map[string]absence
 
-// absence contains the time since which an agent has been absent, and the time of the next query.
+// absence contains the time since which an agent has been absent, and the time at which the next query of the
+// provider is due.
 type absence struct{ since, due time.Time }
 
+// noteGone records that the machine's agent has disappeared. The first query is due after agentGrace.
 func (a absentAgents) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-// noteAsked records that the provider was queried at the time at, with or without success. For each agent whose
-// query was due, it sets the time of the next query.
-func (a absentAgents) noteAsked(at time.Time) {
-	for machine, gone := range a {
-		if at.Before(gone.due) {
+// noteQuery records that the provider was queried at the time queried, with or without success. For each
+// absent agent whose query was due, it sets the time of the next query.
+func (a absentAgents) noteQuery(queried time.Time) {
+	for machine, agent := range a {
+		if queried.Before(agent.due) {
 			continue
 		}
 
-		// The next query comes after as much time again as the agent has been absent.
-		delay := at.Sub(gone.since)
+		// The delay is as long as the absence until now, so it doubles with each query.
+		delay := queried.Sub(agent.since)
 		if delay >= planInterval {
-			// The usual plans query the provider as often as that.
+			// From now on, the plan that is made every planInterval is enough.
 			delete(a, machine)
 			continue
 		}
-		a[machine] = absence{gone.since, at.Add(delay)}
+		a[machine] = absence{agent.since, queried.Add(delay)}
 	}
 }
 
-// untilDue returns the time until the next question about an absent agent. It returns limit if that is earlier.
+// untilDue returns the time until the first query about an absent agent is due, but at most limit.
 func (a absentAgents) untilDue(now time.Time, limit time.Duration) time.Duration {
-	for _, gone := range a {
-		limit = min(limit, gone.due.Sub(now))
+	for _, agent := range a {
+		limit = min(limit, agent.due.Sub(now))
 	}
 	return limit
 }
 
-// untilAbsentDue is untilDue of the absent agents, delayed so that the questions take only their share of the
-// time.
+// untilAbsentDue returns the time until a plan must query the provider about an absent agent, but at most
+// limit. It delays such a plan if plans would otherwise take more than their share of the time, which
+// absentShare defines.
 func (l *leader) untilAbsentDue(now time.Time, limit time.Duration) time.Duration {
-	rest := l.last.at.Add(absentShare * l.planDuration).Sub(now)
-	return min(max(l.absentAgents.untilDue(now, limit), rest), limit)
+	earliestPlan := l.last.at.Add(absentShare * l.planDuration)
+	wait := max(l.absentAgents.untilDue(now, limit), earliestPlan.Sub(now))
+	return min(wait, limit)
 }
 
-// noteAgents records which agents have appeared or disappeared. It ignores agents of machines that are not
-// started. It returns true if other records have changed since the last plan.
-func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
+// noteAgents records which agents have appeared or disappeared, and ignores the disappearance of agents whose
+// machines need no instance. It returns true if a record that is not an agent's has changed since the last
+// plan.
+func (l *leader) noteAgents(changes []state.KeyChange) (recordsChanged bool) {
 	now := l.Now()
 	for _, c := range changes {
-		machine, agent := state.AgentOf(c.Key)
+		machine, isAgent := state.AgentOf(c.Key)
 		switch {
-		case !agent:
-			records = records || c.Revision > l.last.revision
+		case !isAgent:
+			recordsChanged = recordsChanged || c.Revision > l.last.revision
 		case !c.Deleted:
 			delete(l.absentAgents, machine)
 		case l.last.want.startsInstance(machine):
@@ -275,5 +287,5 @@ func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 		}
 	}
 
-	return records
+	return recordsChanged
 }

@@ -17,29 +17,34 @@ type startError struct{ error }
 func (e startError) Unwrap() error { return e.error }
 
 // startInstance starts an instance for the machine, unless the machine no longer needs one, and records the
-// instance or the failure. Jobs of the pool call it.
+// instance or the failure. It returns a startError if the start has failed and the failure is recorded. Jobs
+// of the pool call it.
 func (l *leader) startInstance(ctx context.Context, machine string) error {
-	o, err := l.readStartRequest(ctx, machine)
-	if err != nil || !o.wanted {
+	request, err := l.readStartRequest(ctx, machine)
+	if err != nil {
 		return err
 	}
+	if !request.wanted {
+		return nil
+	}
 
-	i, err := l.askProvider(ctx, o.spec)
+	i, startErr := l.startWithOutput(ctx, request.spec)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		l.Log.Warn("instance did not start", "machine", machine, "error", err)
-		if err := l.recordFailure(ctx, machine, o.retry, err); err != nil {
+	if startErr != nil {
+		l.Log.Warn("instance did not start", "machine", machine, "error", startErr)
+		if err := l.recordFailure(ctx, machine, request.retry, startErr); err != nil {
 			return err
 		}
-		return startError{err}
+		return startError{startErr}
 	}
 
-	return l.recordInstance(ctx,
-		Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
+	started := Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}
+	return l.recordInstance(ctx, started, request.epoch)
 }
 
+// startRequest contains the facts about a machine that a start needs.
 type startRequest struct {
 	spec   provider.Spec
 	wanted bool  // false if the machine no longer needs an instance
@@ -47,12 +52,15 @@ type startRequest struct {
 	epoch  int64 // the epoch of the machine's claim
 }
 
-// readStartRequest reads the request to start a machine. It returns an error if this process is no longer
-// the leader. The token is the same for each start of a machine, since machine IDs are never reused.
-func (l *leader) readStartRequest(ctx context.Context, id string) (o startRequest, err error) {
+// readStartRequest reads the request to start a machine. The request is not wanted if the machine has been
+// removed. It returns an error if this process is no longer the leader, since it reads in an update.
+//
+// The request's token is the same for each start of a machine. It identifies the machine, since machine IDs
+// are never reused.
+func (l *leader) readStartRequest(ctx context.Context, id string) (request startRequest, err error) {
 	err = l.update(ctx, func(tx *state.Tx) error {
 		// After a conflict, this function runs again.
-		o = startRequest{}
+		request = startRequest{}
 		env, err := tx.Environment()
 		if err != nil {
 			return err
@@ -65,9 +73,9 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 			return err
 		}
 
-		o.wanted = m.Life != state.Dead
-		o.retry = m.Status == state.MachineError
-		o.spec = provider.Spec{
+		request.wanted = m.Life != state.Dead
+		request.retry = m.Status == state.MachineError
+		request.spec = provider.Spec{
 			Environment: env.UUID,
 			Machine:     id,
 			Series:      m.Series,
@@ -77,15 +85,15 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 			Token:       env.UUID + "-" + id,
 			Instance:    m.InstanceID,
 		}
-		o.epoch, err = tx.ClaimEpoch(id)
+		request.epoch, err = tx.ClaimEpoch(id)
 		return err
 	})
 
-	return o, err
+	return request, err
 }
 
-// askProvider starts the instance, and forwards its output while it boots.
-func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
+// startWithOutput starts the instance with callStart. Meanwhile it writes the instance's output to the state.
+func (l *leader) startWithOutput(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
 	boot := newBootOutput(ctx, l, spec.Machine)
 	i, err := l.callStart(ctx, spec, boot)
 	boot.close(ctx, err)
@@ -95,11 +103,11 @@ func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.
 // callStart calls the provider's Start, and checks the returned instance. After startTimeout it gives up with a
 // transient error. The next start has the same token, so it cannot start a second instance.
 func (l *leader) callStart(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
-	asked, cancel := context.WithTimeout(ctx, startTimeout)
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	i, err := l.Provider.Start(asked, spec, boot)
-	if err != nil && asked.Err() != nil {
+	i, err := l.Provider.Start(startCtx, spec, boot)
+	if err != nil && startCtx.Err() != nil {
 		return i, fmt.Errorf("the provider did not start machine %s within %s: %w", spec.Machine, startTimeout, provider.ErrTransient)
 	}
 	if err != nil {
@@ -109,7 +117,8 @@ func (l *leader) callStart(ctx context.Context, spec provider.Spec, boot io.Writ
 	return i, l.checkInstance(spec, i)
 }
 
-// checkInstance returns an error if the instance cannot be the result of this start.
+// checkInstance returns an error if the instance cannot be the result of a start with this spec, for example
+// because it belongs to a different machine. Otherwise it reserves the instance for the spec's machine.
 func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	switch {
 	case i.ID == "":
@@ -127,15 +136,21 @@ func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	return nil
 }
 
-// recordFailure records that a machine's start has failed. A transient failure is retried after a growing
-// delay. The machine keeps its recorded instance, which may still exist. Any other failure waits for the
-// operator. If the operator has resolved the failure during a retry, the failure of that retry is not
-// recorded.
-func (l *leader) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
+// recordFailure records that a machine's start has failed. After a transient failure, the start is retried
+// with a growing delay, and the machine keeps its recorded instance, which may still exist. Any other failure
+// waits for the operator.
+//
+// isRetry is set if an earlier start has failed. The failure of a retry is not recorded if the operator has
+// resolved the earlier failure in the meantime.
+func (l *leader) recordFailure(ctx context.Context, machine string, isRetry bool, failure error) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
-		if err != nil || again && m.Status == state.MachinePending {
+		if err != nil {
 			return err
+		}
+		resolved := isRetry && m.Status == state.MachinePending
+		if resolved {
+			return nil
 		}
 
 		f := state.StartFailure{Message: failure.Error()}
@@ -154,8 +169,11 @@ const (
 	maxRetryDelay = 10 * time.Minute
 )
 
-func retryDelay(attempts int) time.Duration {
-	return min(minRetryDelay<<min(attempts, 10), maxRetryDelay)
+// retryDelay returns the delay after an attempt. The argument earlierAttempts is the number of attempts
+// before that one.
+func retryDelay(earlierAttempts int) time.Duration {
+	// The bound of the shift prevents an overflow.
+	return min(minRetryDelay<<min(earlierAttempts, 10), maxRetryDelay)
 }
 
 // backoffs delays repeated actions, so that actions without effect become less frequent. Examples are a start
@@ -175,27 +193,27 @@ func (b backoffs) noteAttempt(a Action, now time.Time) {
 	b[a] = retryBackoff{n + 1, now.Add(retryDelay(n))}
 }
 
-// forgetIfHelped forgets the backoff of an action whose effect has lasted at least until its backoff was
-// over. The next attempt counts as the first.
+// forgetIfHelped forgets the backoff of an action if the action's effect, which has lasted until the given
+// time, has outlasted the backoff. The next attempt then counts as the first.
 func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 	if entry, ok := b[a]; ok && !until.Before(entry.due) {
 		delete(b, a)
 	}
 }
 
-// filterDue returns the actions whose backoff is over. It forgets a backoff that is over if its action is
-// no longer planned, since that action has succeeded.
-func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
-	wanted := map[Action]bool{}
-	for _, a := range actions {
-		wanted[a] = true
+// filterDue returns the planned actions that have no backoff, or whose backoff is over. It forgets a backoff
+// that is over if its action is no longer planned, since that action has succeeded.
+func (b backoffs) filterDue(planned []Action, now time.Time) (due []Action) {
+	isPlanned := map[Action]bool{}
+	for _, a := range planned {
+		isPlanned[a] = true
 		if !now.Before(b[a].due) {
 			due = append(due, a)
 		}
 	}
 
 	for a, entry := range b {
-		if !wanted[a] && !now.Before(entry.due) {
+		if !isPlanned[a] && !now.Before(entry.due) {
 			delete(b, a)
 		}
 	}
@@ -203,8 +221,8 @@ func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
 	return due
 }
 
-// untilDue returns the time until the first backoff of one of the actions is over. It returns limit if that is
-// earlier, or if none of them waits.
+// untilDue returns the time until the first backoff of one of the actions is over, but at most limit. It
+// returns limit if none of the actions has a backoff.
 func (b backoffs) untilDue(actions []Action, now time.Time, limit time.Duration) time.Duration {
 	for _, a := range actions {
 		if entry, ok := b[a]; ok && now.Before(entry.due) {

@@ -1,6 +1,6 @@
-// Package author has the commands of `charm` for authors of charms: create, proof, test and replay.
+// Package author contains the commands of `charm` for authors of charms: create, proof, test and replay.
 //
-// It runs the other applets as processes, as a user would. It does not use agents directly.
+// The commands run the binary's other applets as processes, as a user would. They do not use agents directly.
 package author
 
 import (
@@ -22,6 +22,7 @@ type Parts struct {
 //go:embed help
 var helpFiles embed.FS
 
+// grammar is the grammar of `charm`, with a field for each command.
 type grammar struct {
 	Create createCmd `cmd:"" help:"Create a charm that can be deployed."`
 	Test   testCmd   `cmd:"" help:"Run the charm's tests, with real agents and real hooks. Exit code: 1 if a test fails."`

@@ -30,23 +30,23 @@ var (
 // settledTimeout is how long the command settled waits for hooks by default.
 const settledTimeout = 30 * time.Second
 
-// command is a command that scripts can call. args are the words after its name, and the result is its output. An
-// error ends the script, unless the script wrote "!" before the command.
+// command is a command that scripts can call. The argument args contains the words after its name, and the
+// result is its output. An error ends the script, unless the script wrote "!" before the command.
 type command func(s *script.State, args []string) (string, error)
 
-// commands returns the commands that scripts can call beside the applets. They wait, check results of
-// hooks, and play other parts of a charm's world.
+// commands returns the commands that scripts can call in addition to the applets, by name. They wait for hooks,
+// check the results of hooks, and play the programs and services that a charm uses.
 func (r *scriptRun) commands() map[string]script.Cmd {
-	all := map[string]script.Cmd{}
-	// least is the minimum number of arguments.
-	add := func(name, usage string, least int, run command) {
-		all[name] = script.Command(script.CmdUsage{Args: usage}, func(s *script.State, args ...string) (script.WaitFunc, error) {
-			if len(args) < least {
+	commands := map[string]script.Cmd{}
+	add := func(name, usage string, minArgs int, run command) {
+		runCommand := func(s *script.State, args ...string) (script.WaitFunc, error) {
+			if len(args) < minArgs {
 				return nil, script.ErrUsage
 			}
 			out, err := run(s, args)
 			return func(*script.State) (stdout, stderr string, _ error) { return out, "", err }, nil
-		})
+		}
+		commands[name] = script.Command(script.CmdUsage{Args: usage}, runCommand)
 	}
 
 	add("eventually", "DURATION [!] REGEXP PROGRAM [args...]", 3, awaitOutput)
@@ -76,10 +76,11 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 		return strings.Join(files, ""), err
 	})
 
-	return all
+	return commands
 }
 
-// outputOf runs a program as the script would, and returns its output on both streams.
+// outputOf runs a program as the script would, and returns its output on both streams. It returns an error if
+// the program fails or the script has ended.
 func outputOf(s *script.State, program string, args ...string) (string, error) {
 	return outputWithin(s.Context(), s, program, args...)
 }
@@ -93,34 +94,38 @@ func outputWithin(ctx context.Context, s *script.State, program string, args ...
 	return string(out), err
 }
 
-// awaitOutput runs the program again and again until its output matches, or no longer does. It returns an error
-// after the duration. It also runs the program at least five times for each second of the duration, however late it is.
-// Otherwise a host that was suspended would use up the duration without a try.
+// awaitOutput is the command eventually. It runs the program repeatedly until its output matches REGEXP or,
+// with "!", no longer matches. It returns an error if this takes longer than DURATION.
+//
+// It runs the program at least five times for each second of DURATION, even if this takes longer. Otherwise a
+// host that was suspended would use up DURATION without a run.
 func awaitOutput(s *script.State, args []string) (out string, err error) {
 	const (
-		pause = 50 * time.Millisecond
-		slow  = 200 * time.Millisecond
+		pause       = 50 * time.Millisecond
+		timePerTest = 200 * time.Millisecond
 	)
 	limit, err := time.ParseDuration(args[0])
 	if err != nil {
 		return "", errors.Join(err, script.ErrUsage)
 	}
 
-	wanted := args[1] != "!"
-	if !wanted {
+	mustMatch := args[1] != "!"
+	if !mustMatch {
 		args = args[1:]
 	}
 	want, err := regexp.Compile("(?m)" + args[1])
 	if err != nil || len(args) < 3 {
 		return "", errors.Join(err, script.ErrUsage)
 	}
+	program := args[2]
+	programArgs := args[3:]
 
 	end := time.Now().Add(limit)
-	minLooks := int(limit/slow) + 1
-	for looks := 0; time.Now().Before(end) || looks < minLooks; looks++ {
-		// A program that fails has output too, and may succeed later.
-		out, _ = outputOf(s, args[2], args[3:]...)
-		if want.MatchString(out) == wanted {
+	minTests := int(limit/timePerTest) + 1
+	for tests := 0; time.Now().Before(end) || tests < minTests; tests++ {
+		// A program that fails also has output, and may succeed later.
+		out, _ = outputOf(s, program, programArgs...)
+		if want.MatchString(out) == mustMatch {
 			return out, nil
 		}
 		if s.Context().Err() != nil {
@@ -129,69 +134,86 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 		time.Sleep(pause)
 	}
 
-	if wanted {
+	if mustMatch {
 		return out, fmt.Errorf("the output does not match after %s", limit)
 	}
 	return out, fmt.Errorf("the output still matches after %s", limit)
 }
 
+// hookLine matches a line of the log that says that a hook or action begins or has failed. Its groups are the
+// unit, the hook or action, the remote unit or application, the word "failed", and ": " with the reason. The
+// last three can be empty.
 var hookLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\S+ \S+ (\S+) \S+ \S+ (?:hook "|action \d+ \()([^")]+)["\)] (?:begins(?:, in [^,\n]+)?(?:, about ([^,\n]+))?|(failed)(?: after [^:\n]+)?(: .*))`)
 })
 
-// printJournal prints the hooks that have begun or failed, in their order, each as UNIT HOOK [REMOTE].
+// printJournal is the command journal. It prints a line UNIT HOOK [REMOTE] for each hook that has begun, and a
+// line UNIT HOOK failed: REASON for each hook that has failed, in the order of the log.
 func printJournal(s *script.State, units []string) (string, error) {
 	lines, err := readLog(s.Context(), s)
 	return formatJournal(lines, units), err
 }
 
-// readLog returns the lines of the environment's log and of the units' own logs, by time. It returns a line that is in
-// both logs once.
+// readLog returns the lines of the environment's log and of the units' own logs, sorted by time. It returns a
+// line that is in both logs only once. If it cannot read the environment's log, it returns the other lines
+// with an error.
 func readLog(ctx context.Context, s *script.State) ([]string, error) {
 	log, err := outputWithin(ctx, s, "juju", "debug-log")
 	lines := strings.SplitAfter(log, "\n")
-	var own []string
+
+	var unitLines []string
 	for _, dir := range unitDirs("*") {
-		own = append(own, readHooksLog(dir)...)
+		unitLines = append(unitLines, readHooksLog(dir)...)
 	}
-	lines = append(lines, without(own, lines)...)
+	lines = append(lines, without(unitLines, lines)...)
 	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(timeOf(a), timeOf(b)) })
 
 	return lines, err
 }
 
-// without returns the lines that are not in known, in the same order. It leaves a line out only as many times
-// as the line occurs in known.
-func without(lines, known []string) (rest []string) {
-	times := map[string]int{}
+// without returns the lines that are not in known, in the same order. A line that occurs n times in known is
+// left out only n times.
+func without(lines, known []string) (remaining []string) {
+	count := map[string]int{}
 	for _, line := range known {
-		times[line]++
+		count[line]++
 	}
 
 	for _, line := range lines {
-		if times[line] > 0 {
-			times[line]--
+		if count[line] > 0 {
+			count[line]--
 			continue
 		}
-		rest = append(rest, line)
+		remaining = append(remaining, line)
 	}
 
-	return rest
+	return remaining
 }
 
 // formatJournal returns the journal's lines about the units, or about all units if none are given. It leaves out
-// lines that occur twice at the same time.
+// a repeated line if the log has the same time for both.
 func formatJournal(lines, units []string) (journal string) {
 	seen := map[string]bool{}
 	for _, line := range lines {
 		m := hookLine().FindStringSubmatch(line)
-		if m == nil || len(units) > 0 && !slices.Contains(units, m[1]) {
+		if m == nil {
 			continue
 		}
 
-		key := timeOf(line) + strings.Join(m[1:5], " ")
+		unit := m[1]
+		hook := m[2]
+		remote := m[3]
+		failed := m[4]
+		reason := m[5]
+		if len(units) > 0 && !slices.Contains(units, unit) {
+			continue
+		}
+
+		key := timeOf(line) + strings.Join([]string{unit, hook, remote, failed}, " ")
 		if !seen[key] {
-			journal += strings.Join(strings.Fields(m[1]+" "+m[2]+" "+m[3]+" "+m[4]+m[5]), " ") + "\n"
+			// Fields removes the spaces for empty groups.
+			words := strings.Fields(unit + " " + hook + " " + remote + " " + failed + reason)
+			journal += strings.Join(words, " ") + "\n"
 		}
 		seen[key] = true
 	}
@@ -202,8 +224,9 @@ func formatJournal(lines, units []string) (journal string) {
 // timeOf returns when a line of debug-log was logged, to the millisecond.
 func timeOf(line string) string { return line[:min(len(line), len(time.DateTime+".000"))] }
 
-// readHooksLog returns a unit's own log in the form of debug-log. The agent writes that log at once, but sends it to
-// the environment's log a moment later. By that time the unit's hooks may already count as settled.
+// readHooksLog returns the lines of a unit's own log in the form of debug-log. It returns none if the unit
+// has not run any hook. The agent writes this log at once, and sends it to the environment's log a moment
+// later. By that time the unit's hooks may already count as settled.
 func readHooksLog(dir string) (lines []string) {
 	// A unit that has not run any hook has no log.
 	data, _ := os.ReadFile(filepath.Join(dir, "hooks.log"))
@@ -226,10 +249,11 @@ func unitOf(dir string) string {
 	return name[:i] + "/" + name[i+1:]
 }
 
-// fakes returns the directory of the programs that hooks find before the host's programs.
+// fakes returns the directory of fake programs, which hooks find before the host's programs of the same name.
 func fakes() string { return os.Getenv("FAKES") }
 
-// makeFakes makes programs that record how they are called.
+// makeFakes is the command fake. It creates programs that record their calls, and exit with the code of the
+// last word exit=N before the program's name, or with 0.
 func makeFakes(_ *script.State, args []string) (string, error) {
 	exit := "0"
 	for _, word := range args {
@@ -247,6 +271,7 @@ func makeFakes(_ *script.State, args []string) (string, error) {
 	return "", nil
 }
 
+// writeProgram writes an executable file, and creates its directory.
 func writeProgram(file, text string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -254,11 +279,17 @@ func writeProgram(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o755)
 }
 
-// findCall returns an error unless a fake program was called with the arguments.
+// findCall is the command called. It returns an error unless one of the recorded calls of a fake program
+// matches REGEXP. Without REGEXP, any call matches. It also returns the recorded calls.
 func findCall(_ *script.State, args []string) (string, error) {
+	pattern := ""
+	if len(args) > 1 {
+		pattern = args[1]
+	}
+
 	// A program that was never called has no such file.
 	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
-	want, err := regexp.Compile("(?m)" + append(args, "")[1])
+	want, err := regexp.Compile("(?m)" + pattern)
 	if err != nil {
 		return string(calls), err
 	}
@@ -269,28 +300,34 @@ func findCall(_ *script.State, args []string) (string, error) {
 	return string(calls), nil
 }
 
-// runStub deploys a stub, which is a service that plays the other side of a relation. With set, the stub's units
-// or the stub's application write settings. With saw, it returns an error unless the stub has received settings.
+// runStub is the command stub. It deploys a stub, which is a service that plays the other side of a relation.
+// With set, the stub's units or the stub's application write settings instead. With saw, it returns an error
+// unless the stub has received settings.
 func runStub(s *script.State, args []string) (out string, err error) {
 	verb := args[0]
-	rest := args[1:]
-	isApp := len(rest) > 0 && rest[0] == "--app"
+	verbArgs := args[1:]
+	isApp := len(verbArgs) > 0 && verbArgs[0] == "--app"
 	if isApp {
-		rest = rest[1:]
+		verbArgs = verbArgs[1:]
 	}
 
-	if (verb == "set" || verb == "saw") && len(rest) > 2 {
-		return callStub(s, verb, isApp, rest[0], rest[1], rest[2:])
+	isCall := verb == "set" || verb == "saw"
+	if isCall && len(verbArgs) > 2 {
+		return callStub(s, verb, isApp, verbArgs[0], verbArgs[1], verbArgs[2:])
 	}
-	// The arguments are a name and pairs.
-	if len(args)%2 == 1 && !isApp {
+
+	// Without a verb, the arguments are a name and pairs.
+	hasPairs := len(args)%2 == 1
+	if hasPairs && !isApp {
 		return deployStub(s, args[0], args[1:])
 	}
 
 	return "", script.ErrUsage
 }
 
-// callStub makes the stub of that name write the settings (set), or checks that it has received them (saw).
+// callStub makes the stub of the given name write settings, or checks that the stub has received them. The
+// argument verb is set or saw, and isApp is true for the application's settings. The elements of pairs are
+// KEY=VALUE or, with saw, also KEY.
 func callStub(s *script.State, verb string, isApp bool, name, relation string, pairs []string) (string, error) {
 	setArgs := append([]string{"--relation", relation}, pairs...)
 	switch {
@@ -299,28 +336,30 @@ func callStub(s *script.State, verb string, isApp bool, name, relation string, p
 	case verb == "set":
 		return setSettings(s, unitDirs(name), name, setArgs)
 	case isApp:
-		return findTold("saw-app.", name, relation, pairs)
+		return findReceived("saw-app.", name, relation, pairs)
 	}
 
-	return findTold("saw.", name, relation, pairs)
+	return findReceived("saw.", name, relation, pairs)
 }
 
-// setSettings runs relation-set in each of the units. It returns an error if there is none.
+// setSettings runs relation-set with the arguments in each of the units, which their directories identify. It
+// returns the output and the errors of all runs. It returns an error if there are no units.
 func setSettings(s *script.State, dirs []string, service string, args []string) (out string, err error) {
 	if len(dirs) == 0 {
 		return "", fmt.Errorf("%s has no unit that can write these settings", service)
 	}
 
 	for _, dir := range dirs {
-		said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unitOf(dir), "relation-set"}, args...)...)
-		out = out + said
-		err = errors.Join(err, serr)
+		words := append([]string{"do", "--unit", unitOf(dir), "relation-set"}, args...)
+		unitOut, unitErr := outputOf(s, "juju", words...)
+		out += unitOut
+		err = errors.Join(err, unitErr)
 	}
 	return out, err
 }
 
-// leaderDirs returns the directory of the service's leader, since only the leader can write the application's
-// settings. It returns none if no unit leads.
+// leaderDirs returns the directory of the service's leader, which is the only unit that can write the
+// application's settings. It returns none if no unit leads.
 func leaderDirs(s *script.State, service string) []string {
 	return slices.DeleteFunc(unitDirs(service), func(dir string) bool {
 		// A unit that cannot answer does not lead.
@@ -329,13 +368,16 @@ func leaderDirs(s *script.State, service string) []string {
 	})
 }
 
+// unitDirs returns the directories of the service's units on this host. If service is "*", it returns those
+// of all units.
 func unitDirs(service string) []string {
+	// Glob fails only for an invalid pattern.
 	dirs, _ := filepath.Glob(filepath.Join(os.Getenv("UNITS"), "unit-"+service+"-[0-9]*"))
 	return dirs
 }
 
-// deployStub deploys a charm that plays the other side of the charm under test. relations holds pairs of a
-// role and RELATION:INTERFACE.
+// deployStub writes and deploys a charm that plays the other side of the charm under test. The argument
+// relations contains pairs of a role (provides, requires or peers) and RELATION:INTERFACE.
 func deployStub(s *script.State, name string, relations []string) (string, error) {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
 	metadata := "name: stub\nsummary: A stub for one side of a relation\ndescription: Writes the settings that a test gives it, and records the settings that it receives.\nhook-dialect: modern\n"
@@ -361,31 +403,38 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 	return outputOf(s, "juju", "deploy", dir, name)
 }
 
-// findTold returns an error unless a unit of the service has been sent all of the settings at the same time.
-func findTold(record, service, relation string, pairs []string) (all string, err error) {
+// findReceived returns an error unless a unit of the service has received all of the settings at the same
+// time. The argument pairs contains KEY=VALUE, or KEY for any value. The stub's hooks write the settings that
+// they see to the files PREFIX+RELATION in the units' directories, as a JSON object in each line.
+// findReceived also returns the content of these files.
+func findReceived(prefix, service, relation string, pairs []string) (records string, err error) {
 	for _, dir := range unitDirs(service) {
-		// A unit that was sent nothing has no file.
-		data, _ := os.ReadFile(filepath.Join(dir, record+relation))
-		all += string(data)
+		// A unit that has received nothing has no file.
+		data, _ := os.ReadFile(filepath.Join(dir, prefix+relation))
+		records += string(data)
 	}
 
-	for line := range strings.Lines(all) {
-		var told map[string]string
-		if uerr := json.Unmarshal([]byte(line), &told); uerr != nil {
-			// A hook is still writing this line, but the lines before it count.
-			err = uerr
+	var parseErr error
+	for line := range strings.Lines(records) {
+		var received map[string]string
+		if err := json.Unmarshal([]byte(line), &received); err != nil {
+			// A hook is still writing this line. The other lines count.
+			parseErr = err
 			continue
 		}
 
-		isUntold := func(pair string) bool {
-			key, value, isPair := strings.Cut(pair, "=")
-			given, is := told[key]
-			return !is || isPair && given != value
+		isMissing := func(pair string) bool {
+			key, wanted, hasValue := strings.Cut(pair, "=")
+			value, isReceived := received[key]
+			if !isReceived {
+				return true
+			}
+			return hasValue && value != wanted
 		}
-		if !slices.ContainsFunc(pairs, isUntold) {
-			return all, nil
+		if !slices.ContainsFunc(pairs, isMissing) {
+			return records, nil
 		}
 	}
 
-	return all, errors.Join(err, fmt.Errorf("%s did not receive these settings", service))
+	return records, errors.Join(parseErr, fmt.Errorf("%s did not receive these settings", service))
 }

@@ -22,20 +22,22 @@ import (
 // touched. All output of hooks and of the script comes before it.
 const touchedMark = "charm-test-touched: "
 
-// touched has the parts of a charm that tests can touch, or have touched. It has the parts' names by kind.
+// touched contains the names of a charm's parts by kind: the parts that tests can touch, or those that tests
+// have touched. A test touches a part by running it or, for an option, by setting it.
 type touched map[string][]string
 
 // kinds are the kinds of parts, in the order in which they are printed.
 var kinds = []string{"hook", "action", "option", "relation"}
 
+// add adds a part, unless t already contains it.
 func (t touched) add(kind, name string) {
 	if !slices.Contains(t[kind], name) {
 		t[kind] = append(t[kind], name)
 	}
 }
 
-// findTouchable returns all parts of the charm that a test can touch. Its hooks are the files in hooks/ or,
-// for a charm with one program, the hooks that the program names.
+// findTouchable returns all parts of the charm that a test can touch. A charm's hooks are those that have a
+// file in hooks/, or whose name is in the source of the charm's main program.
 func (a *author) findTouchable(dir string) (touched, error) {
 	read, err := charm.ReadDir(dir)
 	if err != nil {
@@ -61,9 +63,10 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	storages := slices.Collect(maps.Keys(read.Meta.Storage))
 	for _, hook := range a.parts.Rules.Hooks(all["relation"], storages) {
 		_, err := os.Stat(filepath.Join(dir, "hooks", hook))
-		isNamed := bytes.Contains(source, []byte(`"`+hook+`"`)) ||
-			bytes.Contains(source, []byte("on."+strings.ReplaceAll(hook, "-", "_")))
-		if err == nil || isNamed {
+		hasFile := err == nil
+		isQuoted := bytes.Contains(source, []byte(`"`+hook+`"`))
+		isObserved := bytes.Contains(source, []byte("on."+strings.ReplaceAll(hook, "-", "_")))
+		if hasFile || isQuoted || isObserved {
 			all.add("hook", hook)
 		}
 	}
@@ -71,8 +74,8 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	return all, nil
 }
 
-// findTouched returns the parts that the script has used: hooks, actions and relations whose hooks began,
-// and options to which the script gives a value.
+// findTouched returns the parts in all that the script has touched: hooks and actions that have begun,
+// relations of which a hook has begun, and options to which the script gives a value.
 func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	found := touched{}
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
@@ -103,6 +106,7 @@ func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 		text = append(append(slices.Clip(text), '\n'), f.Data...)
 	}
 	for _, option := range all["option"] {
+		// The script sets an option with OPTION=VALUE, or with OPTION: VALUE in a file.
 		if regexp.MustCompile(`(?m)(^|[\s'"])` + regexp.QuoteMeta(option) + `['"]?[=:]`).Match(text) {
 			found.add("option", option)
 		}
@@ -120,7 +124,8 @@ func (r *scriptRun) readCharmName() string {
 	return read.Meta.Name
 }
 
-// runsCharm reports whether the unit runs the charm called name. If the unit is gone, it compares the service's name.
+// runsCharm reports whether the unit runs the charm called name. If the service has no unit any more, it
+// compares the service's name with name.
 func runsCharm(unit, name string) bool {
 	service, _, _ := strings.Cut(unit, "/")
 	for _, dir := range unitDirs(service) {
@@ -131,7 +136,8 @@ func runsCharm(unit, name string) bool {
 	return service == name
 }
 
-// printTouched prints the touched parts for the process that started this one.
+// printTouched prints the touched parts for the process that has started this one, which reads them with
+// takeTouched.
 func (r *scriptRun) printTouched(archive *txtar.Archive) error {
 	all, err := r.findTouchable(r.Dir)
 	if err != nil {
@@ -147,41 +153,42 @@ func (r *scriptRun) printTouched(archive *txtar.Archive) error {
 	return nil
 }
 
-// takeTouched adds the report of a script's process to t, and returns the rest of the output.
-func (t touched) takeTouched(out []byte) (rest []byte) {
-	i := bytes.LastIndex(out, []byte("\n"+touchedMark))
-	if i < 0 {
+// takeTouched adds the parts in the report of printTouched to t. The argument out is the output of a script's
+// process. It returns the output before the report, or all of the output if there is no report.
+func (t touched) takeTouched(out []byte) (beforeReport []byte) {
+	begin := bytes.LastIndex(out, []byte("\n"+touchedMark))
+	if begin < 0 {
 		return out
 	}
 
-	var found touched
-	line, _, _ := bytes.Cut(out[i+1+len(touchedMark):], []byte("\n"))
-	if err := json.Unmarshal(line, &found); err != nil {
+	var reported touched
+	line, _, _ := bytes.Cut(out[begin+1+len(touchedMark):], []byte("\n"))
+	if err := json.Unmarshal(line, &reported); err != nil {
 		return out
 	}
 
-	for kind, names := range found {
+	for kind, names := range reported {
 		for _, name := range names {
 			t.add(kind, name)
 		}
 	}
-	return out[:i]
+	return out[:begin]
 }
 
-// printCoverage prints how much of the charm the tests have touched, and a line for each part that they
-// have not.
-func printCoverage(w io.Writer, all, t touched) {
+// printCoverage prints how many of all parts of the charm the tests have touched, and a line for each part that
+// they have not touched.
+func printCoverage(w io.Writer, all, covered touched) {
 	var counts, missed []string
 	for _, kind := range kinds {
-		n := 0
+		count := 0
 		for _, name := range slices.Sorted(slices.Values(all[kind])) {
-			if slices.Contains(t[kind], name) {
-				n++
+			if slices.Contains(covered[kind], name) {
+				count++
 				continue
 			}
 			missed = append(missed, fmt.Sprintf("not covered: %s %s\n", kind, name))
 		}
-		counts = append(counts, fmt.Sprintf("%d of %d %ss", n, len(all[kind]), kind))
+		counts = append(counts, fmt.Sprintf("%d of %d %ss", count, len(all[kind]), kind))
 	}
 
 	fmt.Fprintf(w, "coverage: %s\n%s", strings.Join(counts, ", "), strings.Join(missed, ""))

@@ -19,6 +19,7 @@ import (
 //go:embed beginnings
 var beginnings embed.FS
 
+// createCmd is the command charm create.
 type createCmd struct {
 	Name        string     `arg:"" help:"The name of the charm and of its new directory."`
 	Lang        string     `enum:"bash,python" default:"bash" placeholder:"LANGUAGE" help:"Write the hooks in this language, bash or python; default bash."`
@@ -27,6 +28,7 @@ type createCmd struct {
 	Subordinate bool       `help:"Create a subordinate charm, whose units run beside those of a different application."`
 }
 
+// relation is a relation of the new charm, as an argument RELATION:INTERFACE.
 type relation struct{ Name, Interface string }
 
 // UnmarshalText parses RELATION:INTERFACE.
@@ -42,8 +44,10 @@ func (r *relation) UnmarshalText(text []byte) error {
 // Function returns the relation's name as a part of the name of a Python function.
 func (r relation) Function() string { return strings.ReplaceAll(r.Name, "-", "_") }
 
-// Run writes the directory of a new charm, or nothing.
+// Run writes the directory of a new charm. It writes nothing if the directory exists, and removes the directory
+// after an error.
 func (c createCmd) Run(a *author) error {
+	// A new subordinate charm has a relation host.
 	seen := map[string]bool{"host": c.Subordinate}
 	for _, r := range append(c.Provides, c.Requires...) {
 		if seen[r.Name] {
@@ -68,6 +72,7 @@ func (c createCmd) Run(a *author) error {
 		return errors.Join(fmt.Errorf("cannot create charm: %w", err), os.RemoveAll(c.Name))
 	}
 
+	// Check that the charm can be deployed.
 	_, err = charm.ReadDir(c.Name)
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot create charm: %w", err), os.RemoveAll(c.Name))

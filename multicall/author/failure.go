@@ -16,16 +16,20 @@ import (
 )
 
 var (
-	// hookOutput matches a line that a hook has printed, and hookOutcome matches an agent's message about a hook.
+	// hookOutput matches a line of the log about a hook. Its groups are the time, the unit, the level, the
+	// hook, and the message: a line that the hook has printed, or the agent's own message.
 	hookOutput = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(\S+ \S+) (\S+/\d+) (\S+) (\S+): (.*)$`)
 	})
+	// hookOutcome matches the agent's message that a hook begins, is done or has failed. Its second group is
+	// the reason of a failure.
 	hookOutcome = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:hook "[^"]+"|action \d+ \([^)]+\)) (begins|is done|failed after [^:]+: (.*))`)
 	})
 
-	// place matches a file and line below the charm's directory, at the beginning of a line of Python's traceback or of
-	// a shell's message.
+	// place matches a file and line below the charm's directory, at the beginning of a line of Python's
+	// traceback or of a shell's message. Its groups are the file, the line in a traceback, the line in a
+	// message, and the rest of the message.
 	place = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:  File ")?(?:\S*/agents/unit-[^/]+/charm|\.)/(?:\./)*([^":]+)(?:", line (\d+)|: (?:line )?(\d+): (.*))`)
 	})
@@ -49,71 +53,80 @@ type frame struct {
 	code  string // the line of code there
 }
 
-// describeEnds describes the hooks that failed, with the file and line if the hook printed them. It also
-// describes the hooks that still run, with their present commands and how long they have run until now.
+// traceFunc returns the place in the charm and the command at which a failed hook ended. It returns "" for
+// both if it cannot find them.
+type traceFunc func(unit, hook, failure string) (place, command string)
+
+// describeEnds reads lines of the log, and returns a sorted list of descriptions of hooks. It describes each
+// hook that has failed, with the file and line where the hook ended. It also describes each hook that is
+// still running, with its present command and its duration until now.
 //
-// tools are the names of the hook tools. trace returns the place and the command at which a hook ended, for a hook that
-// has printed no place. It returns "" if it cannot find them.
-func describeEnds(
-	lines, tools []string,
-	now time.Time,
-	trace func(unit, hook, failure string) (place, command string),
-) (ends []string) {
-	running := map[string]*hookRun{}
+// The argument tools contains the names of the hook tools. describeEnds calls trace for a failed hook that
+// has printed no place.
+func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends []string) {
+	running := map[string]*hookRun{} // by unit
 	for _, line := range slices.Compact(lines) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil {
 			continue
 		}
 
-		at := m[1]
+		stamp := m[1]
 		unit := m[2]
 		level := m[3]
 		hook := m[4]
-		said := m[5]
-		outcome := hookOutcome().FindStringSubmatch(said)
+		message := m[5]
+		outcome := hookOutcome().FindStringSubmatch(message)
 		run := running[unit]
 		switch {
 		case outcome != nil && outcome[1] == "begins":
-			// A wrong time only affects the duration that is shown for a hook that still runs.
-			begun, _ := time.ParseInLocation(time.DateTime+".000", at, time.Local)
+			// A wrong time only affects the duration that is shown for a hook that is still running.
+			begun, _ := time.ParseInLocation(time.DateTime+".000", stamp, time.Local)
 			running[unit] = &hookRun{unit: unit, hook: hook, begun: begun}
 		case run == nil:
 			// The line belongs to no hook that has begun.
 		case outcome != nil:
-			// Lines of hooks that are done contain no failure.
+			// A hook that is done has no failure.
 			if failure := outcome[2]; failure != "" {
-				if run.place == "" {
-					run.place, run.reason = trace(unit, hook, failure)
-					run.addMessage(strings.TrimPrefix(run.complaint, "ERROR "))
-				}
-				run.blameCaller(tools)
-				run.quoteTool(tools)
+				run.findCause(hook, failure, tools, trace)
 				ends = append(ends, run.describeFailure(failure))
 			}
 			delete(running, unit)
 		default:
-			run.note(said)
+			run.readOutput(message)
 			if level == "ERROR" {
-				run.complaint = said
+				run.complaint = message
 			}
 		}
 	}
 
 	for _, run := range running {
-		text := fmt.Sprintf("%s %s has been running for %s", run.unit, run.hook, now.Sub(run.begun).Round(100*time.Millisecond))
+		description := fmt.Sprintf("%s %s has been running for %s", run.unit, run.hook,
+			now.Sub(run.begun).Round(100*time.Millisecond))
 		if command := findCommand(run.unit); command != "" {
-			text += "; current command: " + command
+			description += "; current command: " + command
 		}
-		ends = append(ends, text)
+		ends = append(ends, description)
 	}
 
 	slices.Sort(ends)
 	return slices.Compact(ends)
 }
 
-// note records the last place in the charm that a line of output names, and the line after it.
-func (r *hookRun) note(line string) {
+// findCause completes the place and the reason of a run that has failed. The argument hook is the hook of which
+// the agent has logged the failure.
+func (r *hookRun) findCause(hook, failure string, tools []string, trace traceFunc) {
+	if r.place == "" {
+		r.place, r.reason = trace(r.unit, hook, failure)
+		r.addMessage(strings.TrimPrefix(r.complaint, "ERROR "))
+	}
+	r.blameCaller(tools)
+	r.quoteTool(tools)
+}
+
+// readOutput reads a line that the hook has printed. It keeps the last place in the charm that a traceback or a
+// shell's message names, the reason that follows, and the places of the last traceback.
+func (r *hookRun) readOutput(line string) {
 	if strings.HasPrefix(line, "  File ") {
 		r.inProgram = strings.Contains(line, `/subprocess.py", line `)
 	}
@@ -127,11 +140,12 @@ func (r *hookRun) note(line string) {
 	case m != nil && strings.HasPrefix(m[1], "venv/"):
 		// The place is in a library that the charm's own code has called.
 	case m != nil:
+		// Only one of the groups 2 and 3 contains the number of the line.
 		r.place = m[1] + ":" + m[2] + m[3]
 		r.reason = m[4]
 		r.frames = append(r.frames, frame{place: r.place})
 	case strings.HasPrefix(line, " ") || r.place == "":
-		// This is a line of code, or it comes before any place.
+		// In a traceback, the line of code follows its place.
 		if last >= 0 && r.frames[last].code == "" {
 			r.frames[last].code = line
 		}
@@ -146,9 +160,9 @@ var failedProgram = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:Command '\[|No such file or directory: |Permission denied: )'([^']+)'`)
 })
 
-// blameCaller changes the place of a failed call of a program to the innermost line that names the program. The
-// innermost line of all is often in a function of the charm that calls all programs. If the exception does not name a
-// program, the line must name a hook tool.
+// blameCaller changes the place of a failed call of a program to the innermost line of the traceback that
+// names the program. The last line of the traceback is often in a helper function of the charm that calls all
+// programs. If the exception does not name a program, blameCaller looks for a line that names a hook tool.
 func (r *hookRun) blameCaller(tools []string) {
 	if !r.inProgram {
 		return
@@ -172,19 +186,22 @@ func (r *hookRun) blameCaller(tools []string) {
 // quoteTool adds the hook tool's own message to the reason, if the exception is about a call of a tool.
 func (r *hookRun) quoteTool(tools []string) {
 	m := failedProgram().FindStringSubmatch(r.reason)
-	said, isError := strings.CutPrefix(r.before, "ERROR ")
-	if m != nil && isError && slices.Contains(tools, m[1]) {
-		r.addMessage(said)
+	isAboutTool := m != nil && slices.Contains(tools, m[1])
+	message, isError := strings.CutPrefix(r.before, "ERROR ")
+	if isAboutTool && isError {
+		r.addMessage(message)
 	}
 }
 
-// addMessage adds a message to the reason, unless one of them is empty.
+// addMessage adds a message to the reason. It does nothing if the message or the reason is empty.
 func (r *hookRun) addMessage(message string) {
 	if r.reason != "" && message != "" {
 		r.reason = strings.TrimSuffix(r.reason, ".") + ": " + message
 	}
 }
 
+// describeFailure returns one line about a run that has failed. The argument failure is the agent's reason,
+// such as an exit code.
 func (r *hookRun) describeFailure(failure string) string {
 	switch {
 	case r.place == "" && r.complaint != "":
@@ -196,27 +213,39 @@ func (r *hookRun) describeFailure(failure string) string {
 	return fmt.Sprintf("%s %s failed at %s: %s (%s)", r.unit, r.hook, r.place, r.reason, failure)
 }
 
-// findCommand returns the shortened command line of the newest process of a unit's hook, or "" if there is none.
-// It finds such processes by their working directory, which is the charm's directory.
+// findCommand returns the command line of the newest process of a unit's hook, shortened to maxLength bytes.
+// It returns "" if there is no such process. It finds these processes by their working directory, which is
+// the charm's directory.
 func findCommand(unit string) (command string) {
-	last := 0
+	const maxLength = 200
+	newest := 0
 	// Processes can end at any time, so errors are ignored.
 	procs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, proc := range procs {
-		dir, _ := os.Readlink(filepath.Join(proc, "cwd"))
 		pid, _ := strconv.Atoi(filepath.Base(proc))
-		if pid < last || filepath.Base(dir) != "charm" || !slices.Contains(unitDirs("*"), filepath.Dir(dir)) ||
-			unitOf(filepath.Dir(dir)) != unit {
+		if pid < newest {
+			continue
+		}
+		workDir, _ := os.Readlink(filepath.Join(proc, "cwd"))
+		if !isCharmDirOf(unit, workDir) {
 			continue
 		}
 
 		argv, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
 		if len(argv) > 0 {
-			last = pid
+			newest = pid
 			command = text.Escape(string(bytes.ReplaceAll(bytes.TrimRight(argv, "\x00"), []byte{0}, []byte{' '})))
 		}
 	}
 
-	const most = 200
-	return command[:min(most, len(command))]
+	return command[:min(maxLength, len(command))]
+}
+
+// isCharmDirOf reports whether the directory is the charm's directory of the unit.
+func isCharmDirOf(unit, dir string) bool {
+	if filepath.Base(dir) != "charm" {
+		return false
+	}
+	unitDir := filepath.Dir(dir)
+	return slices.Contains(unitDirs("*"), unitDir) && unitOf(unitDir) == unit
 }

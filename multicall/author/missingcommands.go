@@ -11,21 +11,23 @@ import (
 	"bijou/multicall/console"
 )
 
-// missing are commands of charmcraft that charm does not have.
+// missing describes commands of charmcraft that charm does not have.
 type missing struct {
 	commands string // separated by spaces
 	why      string // one clause
 	instead  string // a hint, with NAME and DIR as placeholders for the user's words
 }
 
+// publishesNothing is the reason why charm does not have the commands that use the store.
 const publishesNothing = "bijou does not publish charms, and deploys them from their directories"
 
+// missingCommands returns all commands of charmcraft that charm does not have.
 func missingCommands() []missing {
 	return []missing{
-		{commands: "init new", why: "the command has another name here", instead: "charm create NAME --lang python"},
+		{commands: "init new", why: "the command has a different name here", instead: "charm create NAME --lang python"},
 		{commands: "pack build remote-build try", why: "charms are not built, and are deployed from their directories", instead: "juju deploy DIR"},
 		{commands: "clean pull stage prime", why: "charms are not built, so there are no build steps", instead: "charm proof DIR"},
-		{commands: "lint analyse analyze", why: "the command has another name here", instead: "charm proof DIR"},
+		{commands: "lint analyse analyze", why: "the command has a different name here", instead: "charm proof DIR"},
 		{commands: "extensions list-extensions expand-extensions", why: "charmcraft's extensions are for Kubernetes", instead: "charm create NAME --lang python"},
 		{commands: "fetch-lib fetch-libs create-lib publish-lib list-lib", why: "libraries are files in the lib/ directory of the charm, and bijou does not fetch them",
 			instead: "to check their calls of hook tools: charm proof DIR"},
@@ -37,7 +39,8 @@ func missingCommands() []missing {
 	}
 }
 
-// refuseMissing returns an error that tells users of charmcraft which command of charm to use instead.
+// refuseMissing returns an error if the first of args is a command of charmcraft that charm does not have.
+// The error tells users of charmcraft which command to use instead.
 func refuseMissing(args []string) error {
 	for _, m := range missingCommands() {
 		if !slices.Contains(strings.Fields(m.commands), args[0]) {
@@ -61,8 +64,9 @@ func (m missing) advise(words []string) string {
 	return strings.NewReplacer("NAME", name, "DIR", charmDir(dir)).Replace(m.instead)
 }
 
-// givenNameAndDir returns the values of --name and --project-dir, and else the first word as the directory. It
-// ignores a value unless every shell reads it as one word.
+// givenNameAndDir returns the values of --name and --project-dir, or "" if they are not given. Without
+// --project-dir, dir is the first word that is not an option. It ignores a value unless every shell reads the
+// value as one word.
 func givenNameAndDir(words []string) (name, dir string) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -94,7 +98,7 @@ func givenNameAndDir(words []string) (name, dir string) {
 	return name, dir
 }
 
-// charmName returns the name of the charm in the directory, or the placeholder itself if dir is empty.
+// charmName returns the name of the charm in the directory, or the placeholder NAME if dir is empty.
 func charmName(dir string) string {
 	if dir == "" {
 		return "NAME"

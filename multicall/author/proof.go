@@ -12,6 +12,7 @@ import (
 	"bijou/state/text"
 )
 
+// proofCmd is the command charm proof.
 type proofCmd struct {
 	Dir    string `arg:"" optional:"" default:"." help:"Check the charm in this directory; default: the current one."`
 	Strict bool   `help:"Exit with code 1 for warnings as well."`
@@ -19,43 +20,51 @@ type proofCmd struct {
 	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text or json; default text."`
 }
 
-// Run prints the findings, each with FILE:LINE first, which editors can follow. It prints nothing for a
-// charm without findings.
+// Run prints the findings, each with FILE:LINE first, which editors can follow. With --fix, it first fixes
+// faults, and also prints the changes. As text, it prints nothing for a charm without findings.
 func (c proofCmd) Run(a *author) error {
-	// If a fix fails, the findings are still printed, and the error after them.
+	// failure does not prevent the findings from being printed. Run returns it afterwards.
 	var fixed []proof.Finding
-	var failed error
+	var failure error
 	if c.Fix {
-		fixed, failed = proof.Fix(c.Dir, a.parts.Rules)
+		fixed, failure = proof.Fix(c.Dir, a.parts.Rules)
 	}
+
 	findings, err := proof.Check(c.Dir, a.parts.Rules)
 	findings = append(fixed, findings...)
 	if err != nil {
 		return console.Hint(err, "give the directory that has the charm's metadata.yaml or charmcraft.yaml")
 	}
 
+	if c.Format == "json" {
+		encoder := json.NewEncoder(a.streams.Out)
+		encoder.SetIndent("", "  ")
+		// JSON would print a nil slice as null, so encode a copy, which is never nil.
+		err := encoder.Encode(append([]proof.Finding{}, findings...))
+		failure = errors.Join(failure, err)
+	} else {
+		c.printText(a, findings)
+	}
+
+	failsProof := func(f proof.Finding) bool {
+		isStrictWarning := f.Level == proof.Warning && c.Strict
+		return f.Level == proof.Error || isStrictWarning
+	}
+	if slices.ContainsFunc(findings, failsProof) {
+		return console.Exit(console.ExitFailure, failure)
+	}
+
+	return failure
+}
+
+// printText prints a line FILE:LINE: LEVEL: MESSAGE for each finding, without the line's number if the
+// finding is about the whole file.
+func (c proofCmd) printText(a *author, findings []proof.Finding) {
 	for _, f := range findings {
 		place := filepath.Join(c.Dir, f.File)
 		if f.Line > 0 {
 			place = fmt.Sprintf("%s:%d", place, f.Line)
 		}
-		if c.Format == "text" {
-			fmt.Fprintf(a.streams.Out, "%s: %s: %s\n", text.Escape(place), f.Level, text.Escape(f.Message))
-		}
+		fmt.Fprintf(a.streams.Out, "%s: %s: %s\n", text.Escape(place), f.Level, text.Escape(f.Message))
 	}
-
-	if c.Format == "json" {
-		e := json.NewEncoder(a.streams.Out)
-		e.SetIndent("", "  ")
-		// A copy is not nil, which JSON would print as null.
-		err := e.Encode(append([]proof.Finding{}, findings...))
-		failed = errors.Join(failed, err)
-	}
-
-	isBad := func(f proof.Finding) bool { return f.Level == proof.Error || f.Level == proof.Warning && c.Strict }
-	if slices.ContainsFunc(findings, isBad) {
-		return console.Exit(console.ExitFailure, failed)
-	}
-
-	return failed
 }

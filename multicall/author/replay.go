@@ -16,6 +16,7 @@ import (
 	"bijou/state/status"
 )
 
+// replayCmd is the command charm replay.
 type replayCmd struct {
 	Unit        string `arg:"" help:"The unit."`
 	Number      int64  `arg:"" help:"The hook's number, as juju hook-history shows it."`
@@ -23,18 +24,18 @@ type replayCmd struct {
 	Environment string `short:"e" placeholder:"NAME" help:"Read from the model NAME; default: the model that juju uses."`
 }
 
-// Run writes a script that brings a fresh environment to the unit's state and then makes the hook run. It
-// does not overwrite a file.
+// Run writes a script that brings a fresh environment to the unit's present state, and then makes the hook
+// run. It does not overwrite a file.
 func (c replayCmd) Run(a *author) error {
 	dir, err := c.testedDir()
 	if err != nil {
 		return err
 	}
 	read, err := charm.ReadDir(dir)
-	if err != nil && !charm.IsCharm(dir) {
-		return console.Hint(err, "give a file in the directory tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
-	}
 	if err != nil {
+		if !charm.IsCharm(dir) {
+			return console.Hint(err, "give a file in the directory tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
+		}
 		return err
 	}
 
@@ -55,17 +56,18 @@ func (c replayCmd) Run(a *author) error {
 		return err
 	}
 
-	name := scriptName(c.AsTest)
-	force := ""
+	// If the charm does not support the unit's series, the test also needs --force.
+	forceOption := ""
 	if r.series != "" && !r.meta.Supports(r.series) {
-		force = " --force"
+		forceOption = " --force"
 	}
 	fmt.Fprintf(a.streams.Out, "wrote %s: hook %q of %s\nrun it with: charm test %s%s -run '^%s$'\n",
-		c.AsTest, r.run.Hook, c.Unit, dir, force, name)
+		c.AsTest, r.run.Hook, c.Unit, dir, forceOption, scriptName(c.AsTest))
 	return nil
 }
 
-// testedDir returns the directory of the charm whose tests get the file.
+// testedDir returns the directory of the charm to whose tests the file will belong. It returns an error
+// unless the file is CHARM/tests/NAME.txtar.
 func (c replayCmd) testedDir() (string, error) {
 	path, err := filepath.Abs(c.AsTest)
 	if err != nil {
@@ -80,7 +82,8 @@ func (c replayCmd) testedDir() (string, error) {
 	return filepath.Dir(tests), nil
 }
 
-// readUnit asks juju for everything that the script needs.
+// readUnit runs juju to read everything that the script needs, and sets the fields of r about the unit. It
+// returns an error if the unit's history does not have the finished hook.
 func (c replayCmd) readUnit(a *author, r *replay) error {
 	var history []status.HookRun
 	if err := c.ask(a, &history, "hook-history", c.Unit); err != nil {
@@ -100,13 +103,14 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 	if err := c.ask(a, &units, "show-unit", c.Unit); err != nil {
 		return err
 	}
-	var found struct {
+	var screen struct {
 		Applications map[string]struct{ Series string }
 	}
-	if err := c.ask(a, &found, "status", r.service); err != nil {
+	if err := c.ask(a, &screen, "status", r.service); err != nil {
 		return err
 	}
-	r.series = found.Applications[r.service].Series
+
+	r.series = screen.Applications[r.service].Series
 	r.name = c.Unit
 	r.unit = units[c.Unit]
 	r.unit.HideSettings()
@@ -114,8 +118,8 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 	return c.ask(a, &r.options, "config", r.service, "--history")
 }
 
-// ask runs a juju command and decodes its output. If the command fails, ask prints the command's messages and
-// returns its exit code.
+// ask runs a juju command, and decodes its JSON output into the value. If the command fails, ask prints the
+// command's messages, and returns an error with its exit code.
 func (c replayCmd) ask(a *author, into any, args ...string) error {
 	args = append([]string{"juju"}, append(args, "--format", "json")...)
 	if c.Environment != "" {
@@ -124,12 +128,12 @@ func (c replayCmd) ask(a *author, into any, args ...string) error {
 
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = args
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.Exited() {
-		a.streams.Err.Write(said.Bytes())
-		return console.Exit(failed.ExitCode(), nil)
+	if exitErr, ok := errors.AsType[*exec.ExitError](err); ok && exitErr.Exited() {
+		a.streams.Err.Write(stderr.Bytes())
+		return console.Exit(exitErr.ExitCode(), nil)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", strings.Join(args, " "), err)
@@ -145,7 +149,7 @@ func (c replayCmd) ask(a *author, into any, args ...string) error {
 	return nil
 }
 
-// writeNew writes a file that does not exist yet, and makes its directory.
+// writeNew creates a file and its directory. It returns an error with a hint if the file exists.
 func writeNew(path string, text []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -18,22 +18,22 @@ import (
 	"bijou/state/text"
 )
 
-// replay is a hook that has run in a unit, and the unit's present state. The unit's state when the hook ran is not
-// recorded.
+// replay is a hook that has run in a unit, and the script that makes the hook run again. The script is based
+// on the unit's present state, since the state at the time of the hook is not recorded.
 type replay struct {
 	meta    charm.Meta
 	name    string // the unit's name
 	service string
-	series  string // the series of the service's machines
-	unit    status.UnitDetail
-	run     status.HookRun
-	earlier []status.HookRun
-	later   []status.HookRun
-	options []optionChange // the latest first
+	series  string            // the series of the service's machines
+	unit    status.UnitDetail // the unit's present state
+	run     status.HookRun    // the hook to replay
+	earlier []status.HookRun  // the unit's hooks before it
+	later   []status.HookRun  // the unit's hooks after it
+	options []optionChange    // the changes of the service's options, the latest first
 
-	commands strings.Builder
-	files    []txtar.File
-	stubs    []string // the services that are deployed as stubs
+	commands strings.Builder // the script's commands until now
+	files    []txtar.File    // the script's files until now
+	stubs    []string        // the services that the script deploys as stubs
 }
 
 // optionChange is a change of options, as juju config --history prints it.
@@ -43,11 +43,11 @@ type optionChange struct {
 	Options []string  `json:"options"`
 }
 
-// script returns the script. It sets up the world before the hook, makes the hook run, and checks the world
-// after it.
+// script returns the script. The script deploys the charm and stubs for its relations, makes the hook run,
+// and checks the results. script returns an error if no script can make the hook run.
 func (r *replay) script() ([]byte, error) {
 	relation, kind := r.relationOfHook()
-	event, err := r.chooseEvent(relation, kind)
+	writeEvent, err := r.chooseEvent(relation, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,15 @@ func (r *replay) script() ([]byte, error) {
 		r.addStub(rel)
 	}
 
-	event()
+	writeEvent()
 	r.writeEnd()
 	return txtar.Format(&txtar.Archive{Comment: []byte(r.commands.String()), Files: r.files}), nil
 }
 
+// line writes one line of the script.
 func (r *replay) line(format string, args ...any) { fmt.Fprintf(&r.commands, format+"\n", args...) }
 
-// call writes a command. It quotes words if the script's language requires that.
+// call writes a command. It quotes words that the script's language requires to be quoted.
 func (r *replay) call(words ...string) {
 	for i, w := range words {
 		words[i] = quoteWord(w)
@@ -75,7 +76,7 @@ func (r *replay) call(words ...string) {
 	r.line("%s", strings.Join(words, " "))
 }
 
-// quoteWord quotes a word that has no line ends, if necessary.
+// quoteWord quotes a word for a script, if necessary. The word must not contain line ends.
 func quoteWord(w string) string {
 	if w != "" && !strings.ContainsAny(w, " \t'$#{}&") {
 		return w
@@ -83,7 +84,7 @@ func quoteWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", "''") + "'"
 }
 
-// writeHead writes comments about the hook that the script replays, and about changes since the hook ran.
+// writeHead writes comments about the hook that the script replays, and about changes since the hook began.
 func (r *replay) writeHead() {
 	outcome := "succeeded"
 	if r.run.Failure != "" {
@@ -116,53 +117,57 @@ func (r *replay) writeHead() {
 	r.line("")
 }
 
+// hookAndRemote returns the hook's name, followed by the remote unit or application of a relation hook.
 func (r *replay) hookAndRemote() string {
 	return strings.TrimSpace(r.run.Hook + " " + r.run.Remote)
 }
 
-// settle writes a wait until the hooks that are due have run. The default timeout is too short if the hooks took
-// longer in the unit, for example because they install packages.
+// settle writes a command that waits until all due hooks have run. Usually the command has its default
+// timeout. If all hooks of the unit together took long, for example because they install packages, the
+// command gets a timeout of more than three times that duration, in minutes.
 func (r *replay) settle() {
-	took := time.Duration(0)
+	duration := time.Duration(0)
 	for _, run := range slices.Concat(r.earlier, []status.HookRun{r.run}, r.later) {
-		took += time.Duration(run.Seconds * float64(time.Second))
+		duration += time.Duration(run.Seconds * float64(time.Second))
 	}
 
-	limit := (3 * took).Truncate(time.Minute) + time.Minute
-	if 3*took <= settledTimeout {
+	if 3*duration <= settledTimeout {
 		r.call("settled")
 		return
 	}
-	r.call("settled", fmt.Sprintf("%dm", limit/time.Minute))
+	minutes := 3*duration/time.Minute + 1
+	r.call("settled", fmt.Sprintf("%dm", minutes))
 }
 
 // relationHooks are the endings of the names of relation hooks.
 var relationHooks = []string{"created", "joined", "changed", "departed", "broken"}
 
-// relationOfHook returns the relation of the hook, and the ending of the hook's name. They are nil and "" if the
-// hook is not a relation hook. If the relation is gone, the result has only the relation's names.
+// relationOfHook returns the relation of the hook, and the hook's kind, which is one of relationHooks. It
+// returns nil and "" if the hook is not a relation hook. If the unit no longer has the relation, the result
+// contains only the relation's names.
 func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string) {
-	for _, k := range relationHooks {
-		endpoint, is := strings.CutSuffix(r.run.Hook, "-relation-"+k)
-		if !is {
+	for _, kind := range relationHooks {
+		endpoint, isOfKind := strings.CutSuffix(r.run.Hook, "-relation-"+kind)
+		if !isOfKind {
 			continue
 		}
 
 		for i, rel := range r.unit.Relations {
 			if rel.Endpoint == endpoint && r.run.Relation == fmt.Sprintf("relation-%d", rel.ID) {
-				return &r.unit.Relations[i], k
+				return &r.unit.Relations[i], kind
 			}
 		}
 
 		service, _, _ := strings.Cut(r.run.Remote, "/")
-		gone := r.lostRelation(endpoint, cmp.Or(service, "other"))
-		return &gone, k
+		lost := r.lostRelation(endpoint, cmp.Or(service, "other"))
+		return &lost, kind
 	}
 
 	return nil, ""
 }
 
-// lostRelation returns a relation with a service that the unit no longer has. It has only names.
+// lostRelation returns a relation that the unit no longer has, between its endpoint and a service. The result
+// contains only names. The name of the service's endpoint is not recorded, so lostRelation chooses one.
 func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
 	related := endpoint
 	switch {
@@ -175,9 +180,14 @@ func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
 	return status.RelationDetail{Endpoint: endpoint, RelatedEndpoint: related, Service: service}
 }
 
-// chooseEvent returns a function that writes the lines that set up the world and make the hook run in it. For a
-// hook of the deployment, it removes the relations of r.unit.
-func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (event func(), err error) {
+// chooseEvent returns a function that writes the lines that deploy the charm and make the hook run. relation
+// and kind are those of relationOfHook. For a hook of the deployment, chooseEvent also removes relations from
+// r.unit. It returns an error if a script cannot make the hook run.
+func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (writeEvent func(), err error) {
+	if relation != nil {
+		return r.chooseRelationEvent(*relation, kind)
+	}
+
 	hasStarted := slices.ContainsFunc(r.earlier, func(run status.HookRun) bool { return run.Hook == "start" })
 	if len(r.earlier) == 0 && r.run.Number > 1 {
 		// The history does not go back to the start hook.
@@ -186,12 +196,6 @@ func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (even
 
 	hook := r.run.Hook
 	switch {
-	case relation != nil && r.isPeer(*relation):
-		return func() { r.peerEvent(kind) }, nil
-	case relation != nil && !r.isDeclared(relation.Endpoint):
-		return nil, fmt.Errorf("the charm in this directory has no relation %q", relation.Endpoint)
-	case relation != nil:
-		return func() { r.relationEvent(*relation, kind) }, nil
 	case hook == "config-changed" && hasStarted:
 		return r.configEvent, nil
 	case hook == "update-status":
@@ -202,7 +206,8 @@ func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (even
 		return r.removeEvent, nil
 	case slices.Contains([]string{"install", "start", "config-changed", "leader-elected"}, hook),
 		strings.HasSuffix(hook, "-storage-attached"):
-		// No relation had begun, except the one that brings a subordinate's unit.
+		// Hooks of the deployment run before other relations begin. Only a subordinate's unit needs the
+		// relation that creates it.
 		r.unit.Relations = r.principalRelations()
 		return r.deployEvent, nil
 	}
@@ -210,43 +215,58 @@ func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (even
 	return nil, errors.New("a script cannot make a unit run this hook")
 }
 
-func (r *replay) isDeclared(endpoint string) bool {
-	_, is := r.meta.Declared[endpoint]
-	return is || endpoint == charm.JujuInfo
+// chooseRelationEvent is chooseEvent for a hook of this kind and relation.
+func (r *replay) chooseRelationEvent(relation status.RelationDetail, kind string) (writeEvent func(), err error) {
+	if r.isPeer(relation) {
+		return func() { r.peerEvent(kind) }, nil
+	}
+	if !r.isDeclared(relation.Endpoint) {
+		return nil, fmt.Errorf("the charm in this directory has no relation %q", relation.Endpoint)
+	}
+	return func() { r.relationEvent(relation, kind) }, nil
 }
 
+// isDeclared reports whether the charm has the endpoint. Every charm has juju-info.
+func (r *replay) isDeclared(endpoint string) bool {
+	_, isInMetadata := r.meta.Declared[endpoint]
+	return isInMetadata || endpoint == charm.JujuInfo
+}
+
+// isPeer reports whether the relation is a peer relation of the charm.
 func (r *replay) isPeer(rel status.RelationDetail) bool {
 	return r.meta.Declared[rel.Endpoint].Role == charm.Peers
 }
 
-// principalRelations returns the relation that brings a subordinate's unit, beside a unit of the principal. It returns
-// none for other charms.
+// principalRelations returns the relation of a subordinate with its principal. This relation creates a unit
+// of the subordinate for each unit of the principal. It returns none for other charms.
 func (r *replay) principalRelations() []status.RelationDetail {
 	if !r.meta.Subordinate {
 		return nil
 	}
 
 	principal, _, _ := strings.Cut(r.unit.Principal, "/")
-	isHost := func(endpoint string) bool {
+	isWithPrincipal := func(endpoint string) bool {
 		declared := r.meta.Declared[endpoint]
 		return declared.Role == charm.Consumes && declared.Scope == charm.Container
 	}
 	for _, rel := range r.unit.Relations {
-		if isHost(rel.Endpoint) && (principal == "" || rel.Service == principal) {
+		if isWithPrincipal(rel.Endpoint) && (principal == "" || rel.Service == principal) {
 			return []status.RelationDetail{rel}
 		}
 	}
 
+	// The unit no longer has the relation.
 	for _, endpoint := range slices.Sorted(maps.Keys(r.meta.Declared)) {
-		if isHost(endpoint) {
+		if isWithPrincipal(endpoint) {
 			return []status.RelationDetail{r.lostRelation(endpoint, cmp.Or(principal, "other"))}
 		}
 	}
 	return nil
 }
 
-// hostService returns the service whose units come and go together with the service's own units. For a
-// subordinate, it is the service of the principal.
+// hostService returns the service to which a script must add units, or from which it must remove them, to get
+// more or fewer units of the charm. This is the principal's service for a subordinate, and otherwise the
+// charm's own service.
 func (r *replay) hostService() string {
 	for _, rel := range r.principalRelations() {
 		return rel.Service
@@ -254,7 +274,9 @@ func (r *replay) hostService() string {
 	return r.service
 }
 
-// addStub adds the command to deploy a stub for the other side, once for each service.
+// addStub writes the commands that deploy a stub for the other side of a relation, with as many units as that
+// side has. The stub has all relations with that side. addStub does nothing if the script already deploys the
+// stub.
 func (r *replay) addStub(rel status.RelationDetail) {
 	if slices.Contains(r.stubs, rel.Service) {
 		return
@@ -262,12 +284,15 @@ func (r *replay) addStub(rel status.RelationDetail) {
 
 	r.stubs = append(r.stubs, rel.Service)
 	words := []string{"stub", rel.Service}
+	hasRelation := false
 	for _, other := range r.unit.Relations {
 		if other.Service == rel.Service {
 			words = append(words, r.stubRelation(other)...)
+			hasRelation = true
 		}
 	}
-	if !slices.ContainsFunc(r.unit.Relations, func(other status.RelationDetail) bool { return other.Service == rel.Service }) {
+	// The unit may have lost its relation with this service.
+	if !hasRelation {
 		words = append(words, r.stubRelation(rel)...)
 	}
 	r.call(words...)
@@ -277,14 +302,15 @@ func (r *replay) addStub(rel status.RelationDetail) {
 	}
 }
 
-// stubRelation returns the arguments of the stub command for the other side of a relation. There are none if that side
-// is juju-info, which every service provides.
+// stubRelation returns the arguments ROLE RELATION:INTERFACE of the stub command for the other side of a
+// relation. It returns none if the other side's endpoint is juju-info, which every service provides.
 func (r *replay) stubRelation(rel status.RelationDetail) []string {
-	own := r.meta.Declared[rel.Endpoint]
-	switch charm.JujuInfo {
-	case rel.RelatedEndpoint:
+	if rel.RelatedEndpoint == charm.JujuInfo {
 		return nil
-	case rel.Endpoint:
+	}
+
+	own := r.meta.Declared[rel.Endpoint]
+	if rel.Endpoint == charm.JujuInfo {
 		own = charm.ImpliedRelation()
 	}
 
@@ -299,14 +325,15 @@ func (r *replay) stubRelation(rel status.RelationDetail) []string {
 type optionTime int
 
 const (
-	optionsAtDeploy optionTime = iota // the first hooks see them
-	optionsLater                      // by a command of their own
+	optionsAtDeploy optionTime = iota // when it deploys the charm, so that the first hooks see them
+	optionsLater                      // with a separate command, which the caller writes
 )
 
-// noRelation is given to prepare if the hook is not one of a relation that the script adds later.
+// noRelation is given to prepare if the script adds all relations before the hook.
 var noRelation *status.RelationDetail
 
-// deploy deploys the charm, and sets its options unless the script sets them later.
+// deploy writes the command that deploys the charm. Unless the options are set later, the command also sets
+// the charm's options.
 func (r *replay) deploy(options optionTime) {
 	words := []string{"juju", "deploy", "."}
 	if r.service != r.meta.Name {
@@ -320,30 +347,33 @@ func (r *replay) deploy(options optionTime) {
 	r.call(words...)
 }
 
-// optionsFile has the values of options that do not fit into a line.
+// optionsFile is the script's file with the values of options that cannot be arguments.
 const optionsFile = "replay-options.yaml"
 
-// optionWords returns NAME=VALUE for each option that differs from the charm's default. If values do not fit on a
-// line, the first word is a file with these options.
+// optionWords returns arguments that set the options that differ from the charm's defaults. They are
+// NAME=VALUE or, as the first word, optionsFile. optionWords adds this file to the script if there are values
+// that cannot be arguments.
 func (r *replay) optionWords() (words []string) {
-	lines := map[string]any{}
+	inFile := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(r.unit.Options)) {
 		value := placeholder(name, fmt.Sprint(r.unit.Options[name]))
-		if isLine(value) && !strings.HasPrefix(value, "@") {
+		// An argument with @ names a file that contains the value.
+		canBeArgument := isLine(value) && !strings.HasPrefix(value, "@")
+		if canBeArgument {
 			words = append(words, name+"="+value)
 		} else {
-			lines[name] = value
+			inFile[name] = value
 		}
 	}
 
-	if len(lines) > 0 {
-		r.addFile(optionsFile, map[string]any{r.service: lines})
+	if len(inFile) > 0 {
+		r.addFile(optionsFile, map[string]any{r.service: inFile})
 		words = append([]string{optionsFile}, words...)
 	}
 	return words
 }
 
-// addFile adds a YAML file to the script, once.
+// addFile adds a YAML file to the script, unless the script already has a file of this name.
 func (r *replay) addFile(name string, doc any) {
 	for _, f := range r.files {
 		if f.Name == name {
@@ -362,49 +392,56 @@ func (r *replay) addFile(name string, doc any) {
 // isLine reports whether the value fits on one line of a script.
 func isLine(value string) bool { return !strings.ContainsAny(value, "\r\n") }
 
-// placeholder returns the value with a fixed word in place of each hidden part.
+// placeholder returns the value of the named option or setting. It replaces each hidden part with the word
+// hidden-NAME.
 func placeholder(name, value string) string {
 	return strings.ReplaceAll(value, text.Hidden, "hidden-"+name)
 }
 
+// relate writes the command that adds the relation.
 func (r *replay) relate(rel status.RelationDetail) {
 	r.call("juju", "integrate", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
-// prepare deploys the charm and adds its relations, except the relation of the hook.
+// prepare writes the commands that deploy the charm, add its peers and relations, and write the settings of
+// the other sides. It leaves out the relation except, which is the relation of the hook, or noRelation.
 func (r *replay) prepare(options optionTime, except *status.RelationDetail) {
-	r.deploy(options)
+	var added []status.RelationDetail
 	for _, rel := range r.unit.Relations {
-		if r.isPeer(rel) || except != nil && rel.ID == except.ID {
-			continue
+		isExcept := except != nil && rel.ID == except.ID
+		// A peer relation begins with the deployment.
+		if !isExcept && !r.isPeer(rel) {
+			added = append(added, rel)
 		}
+	}
+
+	r.deploy(options)
+	for _, rel := range added {
 		r.relate(rel)
 	}
 	r.addPeers()
 	r.settle()
 
-	said := false
-	for _, rel := range r.unit.Relations {
-		if r.isPeer(rel) || except != nil && rel.ID == except.ID {
-			continue
-		}
-		said = r.say(rel, "app") || said
-		said = r.say(rel, "units") || said
+	hasSettings := false
+	for _, rel := range added {
+		hasApp := r.writeSettings(rel, applicationSide)
+		hasUnits := r.writeSettings(rel, unitSide)
+		hasSettings = hasSettings || hasApp || hasUnits
 	}
-	if said {
+	if hasSettings {
 		r.settle()
 	}
 }
 
-// addPeers adds as many units as the unit has met peers.
+// addPeers writes the commands that add a unit for each peer that the unit has.
 func (r *replay) addPeers() {
-	most := 0
+	peers := 0
 	for _, rel := range r.unit.Relations {
 		if r.isPeer(rel) {
-			most = max(most, len(rel.RelatedUnits))
+			peers = max(peers, len(rel.RelatedUnits))
 		}
 	}
-	for range most {
+	for range peers {
 		r.call("juju", "add-unit", r.hostService())
 	}
 }
@@ -414,29 +451,37 @@ func isOwnAddress(name string) bool {
 	return slices.Contains([]string{"private-address", "public-address", "ingress-address", "egress-subnets"}, name)
 }
 
-// say writes the lines that make the other side of the relation write its settings again. If who is "app", these
-// are the application's settings, and otherwise the settings of its units. It reports whether there are any.
-func (r *replay) say(rel status.RelationDetail, who string) bool {
-	if who == "app" {
-		return r.sayAs(rel, byApplication, rel.Service+"/0", rel.AppData)
+// side is the owner of settings on the other side of a relation: the application there, or its units.
+type side string
+
+const (
+	applicationSide side = "application"
+	unitSide        side = "units"
+)
+
+// writeSettings writes the commands with which the stub at the other end of the relation writes the settings
+// of that application or its units. It returns false if there are no such settings.
+func (r *replay) writeSettings(rel status.RelationDetail, whose side) (hasSettings bool) {
+	if whose == applicationSide {
+		return r.writeSettingsBy(byApplication, rel, rel.Service+"/0", rel.AppData)
 	}
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
 	if len(names) > 0 && haveSameSettings(rel, names) {
-		return r.sayAs(rel, byAllUnits, rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
+		return r.writeSettingsBy(byAllUnits, rel, rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
 	}
 
-	said := false
+	// In the script, the stub's units have the numbers 0, 1 and so on.
 	for i, name := range names {
 		unit := fmt.Sprintf("%s/%d", rel.Service, i)
-		if r.sayAs(rel, byOneUnit, unit, rel.RelatedUnits[name].Data) {
-			said = true
+		if r.writeSettingsBy(byOneUnit, rel, unit, rel.RelatedUnits[name].Data) {
+			hasSettings = true
 		}
 	}
-	return said
+	return hasSettings
 }
 
-// haveSameSettings reports whether all units have written the same settings.
+// haveSameSettings reports whether all of the units, at least one, have written the same settings.
 func haveSameSettings(rel status.RelationDetail, units []string) bool {
 	first := ownSettings(rel, units[0])
 	for _, unit := range units[1:] {
@@ -454,7 +499,7 @@ func ownSettings(rel status.RelationDetail, unit string) map[string]string {
 	return data
 }
 
-// settingsWriter is the writer of settings on the other side of a relation. Its text is a part of file names.
+// settingsWriter is who writes settings on the other side of a relation. Its text is a part of file names.
 type settingsWriter string
 
 const (
@@ -463,49 +508,57 @@ const (
 	byAllUnits    settingsWriter = ""      // each unit, with the same settings
 )
 
-// sayAs writes the lines that make the other side of a relation write settings. Settings of one line are arguments,
-// and the others are in a file. unit is a unit of that side. It reports whether there are any.
-func (r *replay) sayAs(rel status.RelationDetail, as settingsWriter, unit string, data map[string]string) bool {
-	pairs := []string{}
-	lines := map[string]string{}
+// writeSettingsBy writes the commands with which the writer writes the settings in data, except addresses,
+// since the stub has its own. Settings that do not fit on a line go to a file, which the stub's unit reads.
+// If the writer is one unit, the argument unit is that unit. It returns false if there are no settings.
+func (r *replay) writeSettingsBy(
+	writer settingsWriter,
+	rel status.RelationDetail,
+	unit string,
+	data map[string]string,
+) (hasSettings bool) {
+	var pairs []string
+	inFile := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if isOwnAddress(name) {
+			continue
+		}
 		value := placeholder(name, data[name])
-		switch {
-		case isOwnAddress(name):
-			// The stub has its own address.
-		case isLine(value) && isLine(name):
+		if isLine(value) && isLine(name) {
 			pairs = append(pairs, name+"="+value)
-		default:
-			lines[name] = value
+		} else {
+			inFile[name] = value
 		}
 	}
 
-	if len(pairs) > 0 && as == byOneUnit {
-		r.call(append([]string{"juju", "do", "--unit", unit, "relation-set", "--relation", rel.RelatedEndpoint}, pairs...)...)
+	relationSet := []string{"juju", "do", "--unit", unit, "relation-set", "--relation", rel.RelatedEndpoint}
+	stubSet := []string{"stub", "set"}
+	if writer == byApplication {
+		stubSet = append(stubSet, "--app")
 	}
-	if len(pairs) > 0 && as != byOneUnit {
-		words := []string{"stub", "set"}
-		if as == byApplication {
-			words = append(words, "--app")
-		}
-		words = append(words, rel.Service, rel.RelatedEndpoint)
-		r.call(append(words, pairs...)...)
-	}
+	stubSet = append(stubSet, rel.Service, rel.RelatedEndpoint)
 
-	if len(lines) > 0 {
-		file := strings.Trim(fmt.Sprintf("replay-%s-%s%s.yaml", strings.ReplaceAll(unit, "/", "-"), rel.RelatedEndpoint, as), "-")
-		r.addFile(file, lines)
-		words := []string{"juju", "do", "--unit", unit, "relation-set", "--relation", rel.RelatedEndpoint, "--file", file}
-		if as == byApplication {
+	if len(pairs) > 0 && writer == byOneUnit {
+		r.call(slices.Concat(relationSet, pairs)...)
+	}
+	if len(pairs) > 0 && writer != byOneUnit {
+		r.call(slices.Concat(stubSet, pairs)...)
+	}
+	if len(inFile) > 0 {
+		unitPart := strings.ReplaceAll(unit, "/", "-")
+		file := strings.Trim(fmt.Sprintf("replay-%s-%s%s.yaml", unitPart, rel.RelatedEndpoint, writer), "-")
+		r.addFile(file, inFile)
+		words := slices.Concat(relationSet, []string{"--file", file})
+		if writer == byApplication {
 			words = append(words, "--app")
 		}
 		r.call(words...)
 	}
 
-	return len(pairs)+len(lines) > 0
+	return len(pairs) > 0 || len(inFile) > 0
 }
 
-// deployEvent writes the deployment, which runs the hook.
+// deployEvent writes the commands that deploy the charm with its relations, which makes the hook run.
 func (r *replay) deployEvent() {
 	r.writeHook()
 	r.deploy(optionsAtDeploy)
@@ -514,7 +567,8 @@ func (r *replay) deployEvent() {
 	}
 }
 
-// configEvent writes a deployment with the charm's defaults, and then the change of options that runs the hook.
+// configEvent writes a deployment with the charm's default options, and then a command that sets the options,
+// which makes the hook run.
 func (r *replay) configEvent() {
 	r.prepare(optionsLater, noRelation)
 	r.writeHook()
@@ -529,7 +583,8 @@ func (r *replay) configEvent() {
 	r.call(append([]string{"juju", "set", r.service}, words...)...)
 }
 
-// updateStatusEvent makes update-status run every second, and waits for one.
+// updateStatusEvent writes commands that make the hook update-status run every second, and wait for its first
+// run.
 func (r *replay) updateStatusEvent() {
 	r.prepare(optionsAtDeploy, noRelation)
 	r.writeHook()
@@ -537,7 +592,8 @@ func (r *replay) updateStatusEvent() {
 	r.call("eventually", "30s", "update-status", "juju", "hook-history", r.service+"/0")
 }
 
-// upgradeEvent writes an upgrade of the charm to itself.
+// upgradeEvent writes a deployment of the charm, and its upgrade to a copy of itself with one more file,
+// which makes the hook run.
 func (r *replay) upgradeEvent() {
 	r.line("# The previous version of the charm is not known. This version is deployed, and then upgraded to a copy of itself with one more file.")
 	r.prepare(optionsAtDeploy, noRelation)
@@ -546,17 +602,19 @@ func (r *replay) upgradeEvent() {
 	r.call("juju", "refresh", r.service, "--path", ".")
 }
 
-// removeEvent writes the removal of the unit, which runs the hook.
+// removeEvent writes a deployment of the charm, and the removal of the unit, which makes the hook run.
 func (r *replay) removeEvent() {
 	r.prepare(optionsAtDeploy, noRelation)
 	r.writeHook()
 	r.call("juju", "remove-unit", r.hostService()+"/0")
 }
 
-// peerEvent writes the addition or removal of a second unit, which runs the hook of the peer relation.
+// peerEvent writes a deployment of the charm, and the addition or removal of a further unit, which makes the
+// hook of the peer relation run.
 func (r *replay) peerEvent(kind string) {
 	r.prepare(optionsAtDeploy, noRelation)
-	if kind != "departed" && kind != "broken" {
+	hasPeerLeft := kind == "departed" || kind == "broken"
+	if !hasPeerLeft {
 		r.writeHook()
 		r.call("juju", "add-unit", r.hostService())
 		return
@@ -569,8 +627,9 @@ func (r *replay) peerEvent(kind string) {
 	r.call("juju", "remove-unit", r.hostService()+"/1")
 }
 
-// relationEvent writes the lines that make a relation's hook run. They add the relation, let the other side write
-// settings, or remove the relation or a unit.
+// relationEvent writes a deployment of the charm, and commands that make the hook of this kind run in the
+// relation. Depending on the kind, the commands add the relation, write settings on the other side, or remove
+// the relation or a unit of the other side.
 func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.addStub(rel)
 	r.prepare(optionsAtDeploy, &rel)
@@ -586,11 +645,13 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 
 	r.relate(rel)
 	r.settle()
-	if rel.ID == 0 && len(rel.RelatedUnits) == 0 {
+	isLost := rel.ID == 0 && len(rel.RelatedUnits) == 0
+	if isLost {
 		r.line("# The settings of the other application are not known, because the relation has been removed.")
 	}
-	app := r.say(rel, "app")
-	if r.say(rel, "units") || app {
+	hasApp := r.writeSettings(rel, applicationSide)
+	hasUnits := r.writeSettings(rel, unitSide)
+	if hasApp || hasUnits {
 		r.settle()
 	}
 
@@ -602,28 +663,30 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.call("juju", "remove-relation", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
-// changedEvent writes the other side's settings of the application and of its units. The settings that made the hook
-// run come last.
+// changedEvent writes the commands that add the relation, and that write the settings of the other side's
+// application and units. The settings that made the hook run come last.
 func (r *replay) changedEvent(rel status.RelationDetail) {
-	first := "app"
-	last := "units"
-	if isApp := !strings.Contains(r.run.Remote, "/"); isApp {
-		first = "units"
-		last = "app"
+	first := applicationSide
+	last := unitSide
+	isRemoteApplication := !strings.Contains(r.run.Remote, "/")
+	if isRemoteApplication {
+		first = unitSide
+		last = applicationSide
 	}
 
 	r.relate(rel)
 	r.settle()
-	if r.say(rel, first) {
+	if r.writeSettings(rel, first) {
 		r.settle()
 	}
 	r.writeHook()
-	if !r.say(rel, last) {
+	if !r.writeSettings(rel, last) {
 		r.line("# The other application has written no other settings.")
 	}
 }
 
-// remoteHere returns the unit or application in the script that stands for the hook's remote.
+// remoteHere returns the unit or application in the script that stands for the hook's remote unit or
+// application.
 func (r *replay) remoteHere(rel status.RelationDetail) string {
 	if !strings.Contains(r.run.Remote, "/") {
 		return rel.Service
@@ -632,18 +695,23 @@ func (r *replay) remoteHere(rel status.RelationDetail) string {
 	return fmt.Sprintf("%s/%d", rel.Service, max(0, slices.Index(names, r.run.Remote)))
 }
 
+// writeHook writes a comment with the hook's name. It comes before the command that makes the hook run.
 func (r *replay) writeHook() { r.line("\n# %s", r.hookAndRemote()) }
 
-// writeEnd checks that no unit is in error, that the hook has run, and that the other sides got the same
-// settings.
+// writeEnd writes the commands that check the results: no unit is in error, the hook has run, and the other
+// sides have received the same settings.
 func (r *replay) writeEnd() {
-	remove := r.run.Hook == "stop" || r.run.Hook == "remove"
 	r.settle()
 	r.call("journal", r.service+"/0")
 	r.call("stdout", "^"+r.regexpOfRun())
 
+	isRemoved := r.run.Hook == "stop" || r.run.Hook == "remove"
+	if isRemoved {
+		// A removed unit has no settings.
+		return
+	}
 	for _, rel := range r.unit.Relations {
-		if r.isPeer(rel) || remove {
+		if r.isPeer(rel) {
 			continue
 		}
 		r.writeSaw(rel, unitSettings, rel.LocalUnit.Data)
@@ -653,18 +721,20 @@ func (r *replay) writeEnd() {
 	}
 }
 
-// isWrittenLater reports whether a later hook has written, or may have written, this setting of the unit or
-// its service.
+// isWrittenLater reports whether a later hook has written, or may have written, this setting of the unit. If
+// isApp is set, the setting belongs to the unit's application.
 func (r *replay) isWrittenLater(relation int, name string, isApp bool) bool {
-	of := r.name
+	owner := r.name
 	if isApp {
-		of = r.service
+		owner = r.service
 	}
 
-	begin := fmt.Sprintf("relation-%d of %s: setting changed: %q=", relation, of, name)
+	begin := fmt.Sprintf("relation-%d of %s: setting changed: %q=", relation, owner, name)
 	isOfSetting := func(change string) bool { return strings.HasPrefix(change, begin) }
 	return slices.ContainsFunc(r.later, func(run status.HookRun) bool {
-		return run.More > 0 || slices.ContainsFunc(run.Changes, isOfSetting)
+		// A change that is not in the history may be one of this setting.
+		hasOmittedChanges := run.More > 0
+		return hasOmittedChanges || slices.ContainsFunc(run.Changes, isOfSetting)
 	})
 }
 
@@ -678,7 +748,7 @@ func (r *replay) regexpOfRun() string {
 	return regexp.QuoteMeta(line)
 }
 
-// settingOwner says whose settings in a relation are meant.
+// settingOwner is the owner of settings on the charm's own side of a relation.
 type settingOwner bool
 
 const (
@@ -686,9 +756,10 @@ const (
 	appSettings  settingOwner = true
 )
 
-// writeSaw writes the line `stub saw`, which checks that the other side of the relation sees the settings in data.
-// It leaves out addresses, and settings that a later hook has changed, since they differ in the script. If the
-// script cannot reproduce a value, the line has only the name.
+// writeSaw writes the command `stub saw`, which checks that the other side of the relation has received the
+// settings in data. It leaves out addresses, and settings that a later hook has changed, since these differ
+// in the script. If the script cannot reproduce a value, the command has only the setting's name. It writes
+// nothing if no settings are left.
 func (r *replay) writeSaw(rel status.RelationDetail, owner settingOwner, data map[string]string) {
 	isApp := owner == appSettings
 	var settings []string
@@ -697,6 +768,7 @@ func (r *replay) writeSaw(rel status.RelationDetail, owner settingOwner, data ma
 			continue
 		}
 
+		// In the script, the unit has the number 0.
 		value := strings.ReplaceAll(data[name], r.name, r.service+"/0")
 		if r.isReproducible(rel, value) {
 			settings = append(settings, name+"="+value)
@@ -716,8 +788,8 @@ func (r *replay) writeSaw(rel status.RelationDetail, owner settingOwner, data ma
 	r.call(append(words, settings...)...)
 }
 
-// isReproducible reports whether the unit writes the same value in the script: one line, not hidden, without an
-// address of the unit.
+// isReproducible reports whether the unit can write the same value in the script. The value must fit on a
+// line, and must not contain a hidden part or an address of the unit.
 func (r *replay) isReproducible(rel status.RelationDetail, value string) bool {
 	if strings.Contains(value, text.Hidden) || !isLine(value) {
 		return false

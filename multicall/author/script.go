@@ -32,13 +32,14 @@ type scriptRun struct {
 	work    string        // the script's working directory, a copy of the charm
 	environ []string      // the environment of the programs that the script calls
 	log     bytes.Buffer  // the output, which is printed if the script fails
-	state   *script.State // the state of the script's engine
+	state   *script.State // the state of the script's engine; nil before the script begins
 }
 
-// isolate cuts this process off from the host, and replaces it by the process that runs the script. It
-// returns only after a probe, or with an error.
+// isolate isolates this process from the host, and replaces it with this binary, which then runs the script.
+// It returns only with an error, or if the script is the probe. For the probe, it prints the files that an
+// isolated process cannot see.
 func (c testCmd) isolate(a *author) error {
-	// Capabilities belong to a thread.
+	// Each thread has its own capabilities, and Exec must use the thread that has given them up.
 	runtime.LockOSThread()
 	unseen, err := isolation.Enter(c.Folder, c.Network)
 	if err != nil {
@@ -54,7 +55,9 @@ func (c testCmd) isolate(a *author) error {
 	return isolation.Exec(a.parts.Binary, append(os.Args, "--isolated"))
 }
 
-// runScript runs one script in this process. All processes that the script starts end with this one.
+// runScript runs one script in this process, after it has isolated the process unless --on-host is set. It
+// prints the script's output if the script fails or --verbose is set. If the script fails, it returns an
+// error with an exit code and without a message.
 func (c testCmd) runScript(a *author) error {
 	if !c.OnHost && !c.Isolated {
 		return c.isolate(a)
@@ -77,9 +80,11 @@ func (c testCmd) runScript(a *author) error {
 		return fmt.Errorf("cannot create a model: %w\n%s", err, &r.log)
 	}
 
+	// An isolated model with a local state ends with this process. Any other model must be destroyed.
 	if c.OnHost || c.State != "" {
 		defer func() { r.call(io.Discard, "juju", "destroy-model", "-y", "--force", "default") }()
 	}
+
 	failure := r.execute(archive)
 	if failure != nil || c.Verbose {
 		r.log.WriteTo(a.streams.Out)
@@ -100,9 +105,10 @@ func (c testCmd) runScript(a *author) error {
 	return nil
 }
 
-// setUp prepares the run. It links this binary's programs into the directory tools, and writes the script's own
-// programs (its files bin/NAME) into the directory fakes. It sets the variables of the script and of this process,
-// and bootstraps the environment. PATH names fakes first, so that a script can replace any program.
+// setUp prepares the run. It creates symlinks to this binary in the directory tools, and writes the script's
+// own programs (its files bin/NAME) into the directory fakes. It sets the variables of the script and of this
+// process. PATH names fakes first, so that a script can replace any program. Then it bootstraps the
+// environment.
 func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	fakes := filepath.Join(r.Folder, "fakes")
 	tools := filepath.Join(r.Folder, "tools")
@@ -119,7 +125,7 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	return r.call(&r.log, "juju", "bootstrap", "--config", fmt.Sprintf("%s=%t", state.AllowOtherSeries, r.Force))
 }
 
-// linkApplets makes the directory, with a symlink to this binary for each name that it answers to.
+// linkApplets creates the directory, with a symlink to this binary for each applet.
 func (r *scriptRun) linkApplets(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -133,8 +139,8 @@ func (r *scriptRun) linkApplets(dir string) error {
 	return nil
 }
 
-// setVariables sets the variables of the programs that the script calls, and of this process, which looks up
-// programs in PATH.
+// setVariables sets the environment variables in r.environ, for the programs that the script calls. It also
+// sets the new ones in this process, which looks up programs in PATH.
 func (r *scriptRun) setVariables(fakes, tools string) error {
 	home := filepath.Join(r.Folder, "home")
 	store := "" // empty for a file in the environment's directory
@@ -165,7 +171,7 @@ func (r *scriptRun) setVariables(fakes, tools string) error {
 	return nil
 }
 
-// writePrograms writes the archive's files bin/NAME into the directory, as programs.
+// writePrograms writes the archive's files bin/NAME into the directory, and makes them executable.
 func writePrograms(archive *txtar.Archive, dir string) error {
 	for _, f := range archive.Files {
 		name, isProgram := strings.CutPrefix(f.Name, "bin/")
@@ -179,25 +185,19 @@ func writePrograms(archive *txtar.Archive, dir string) error {
 	return nil
 }
 
-// execute runs the script. It knows the commands of the engine, the applets, and the commands of this
-// package.
+// execute runs the script, and returns an error if the script fails or does not end within the timeout. In
+// that case it also logs the state of the environment. It ends the processes that the script has left
+// running.
 func (r *scriptRun) execute(archive *txtar.Archive) error {
-	engine := script.NewEngine()
-	engine.Quiet = !r.Verbose
-	for _, name := range r.parts.Applets {
-		engine.Cmds[name] = script.Program(name, func(cmd *exec.Cmd) error { return cmd.Process.Kill() }, time.Second)
-	}
-	maps.Copy(engine.Cmds, r.commands())
-	folders, err := decodeFolders(r.Fetched)
+	engine, err := r.newEngine()
 	if err != nil {
 		return err
 	}
-	engine.Cmds["juju"] = storeJuju{Cmd: engine.Cmds["juju"], folders: folders}
 
-	engine.Conds["isolated"] = script.BoolCondition("hooks cannot change the host", !r.OnHost)
 	ctx, stop := context.WithTimeout(r.ctx, r.Timeout)
 	defer stop()
-	if r.state, err = script.NewState(ctx, r.work, r.environ); err != nil {
+	r.state, err = script.NewState(ctx, r.work, r.environ)
+	if err != nil {
 		return err
 	}
 	if err := r.state.ExtractFiles(archive); err != nil {
@@ -211,51 +211,83 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	if err != nil {
 		r.logLastScreen(err)
 	}
+
 	// This ends the processes that the script has left running.
 	closeErr := r.state.CloseAndWait(io.Discard)
 	return errors.Join(err, closeErr)
 }
 
-// lastScreenTimeout limits the time to collect the state of a script that has ended.
+// newEngine returns an engine for scripts. Its commands are those of the library, the applets, and the
+// commands of this package.
+func (r *scriptRun) newEngine() (*script.Engine, error) {
+	engine := script.NewEngine()
+	engine.Quiet = !r.Verbose
+	for _, name := range r.parts.Applets {
+		engine.Cmds[name] = script.Program(name, func(cmd *exec.Cmd) error { return cmd.Process.Kill() }, time.Second)
+	}
+	maps.Copy(engine.Cmds, r.commands())
+
+	folders, err := decodeFolders(r.Fetched)
+	if err != nil {
+		return nil, err
+	}
+	engine.Cmds["juju"] = storeJuju{Cmd: engine.Cmds["juju"], folders: folders}
+	engine.Conds["isolated"] = script.BoolCondition("hooks cannot change the host", !r.OnHost)
+	return engine, nil
+}
+
+// lastScreenTimeout limits the time to read the state of the environment after a script has ended.
 const lastScreenTimeout = 10 * time.Second
 
-// logLastScreen logs the state of the environment after the script has failed.
+// logLastScreen logs the state of the environment after the script has failed. For this, it runs failed hooks
+// again with a trace. It logs as much as it can read.
 func (r *scriptRun) logLastScreen(failure error) {
-	// The script itself may have timed out.
+	// The script itself may have timed out, so this needs a new timeout.
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
 	defer stop()
-	// The screen shows as much as can be read.
 	status, _ := outputWithin(ctx, r.state, "juju", "status")
 	log, _ := readLog(ctx, r.state)
-	lines, _ := outputWithin(ctx, r.state, "juju", "debug-log", "-n", "20")
+	lastLines, _ := outputWithin(ctx, r.state, "juju", "debug-log", "-n", "20")
 	journal := formatJournal(log, nil)
 	unsetKeys := r.describeUnsetKeys(ctx, journal)
 
-	// A traced hook takes as long as its first run.
-	traces, stopTraces := context.WithTimeout(r.ctx, traceTimeout)
+	// A traced hook takes as long as its first run, so traces have a longer timeout.
+	traceCtx, stopTraces := context.WithTimeout(r.ctx, traceTimeout)
 	defer stopTraces()
-	// A hook that was retried has failed several times, but ends at the same command.
-	traced := map[string][2]string{}
-	trace := func(unit, hook, failure string) (place, command string) {
-		run := unit + " " + hook + " " + failure
-		if _, isKnown := traced[run]; !isKnown {
-			place, command = r.traceHook(traces, unit, hook, failure)
-			traced[run] = [2]string{place, command}
-		}
-		return traced[run][0], traced[run][1]
-	}
+	trace := traceOnce(func(unit, hook, failure string) (place, command string) {
+		return r.traceHook(traceCtx, unit, hook, failure)
+	})
+
 	fmt.Fprintf(&r.log, "FAIL: %v\n", failure)
 	for _, end := range describeEnds(log, r.parts.Rules.Tools, time.Now(), trace) {
 		fmt.Fprintf(&r.log, "hook: %s\n", end)
 	}
-	for _, unset := range unsetKeys {
-		fmt.Fprintf(&r.log, "hook: %s\n", unset)
+	for _, unsetKey := range unsetKeys {
+		fmt.Fprintf(&r.log, "hook: %s\n", unsetKey)
 	}
 	fmt.Fprintf(&r.log, "--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- to open a shell at this point: charm test %s -run '^%s$' --shell\n",
-		status, journal, lines, r.Dir, scriptName(r.Script))
+		status, journal, lastLines, r.Dir, scriptName(r.Script))
 }
 
-// call runs a program as the script would.
+// traceOnce returns a function that calls trace only once for the same arguments, and remembers the results.
+// A hook that was retried has failed several times, but ends at the same command.
+func traceOnce(trace traceFunc) traceFunc {
+	type result struct{ place, command string }
+	results := map[string]result{}
+
+	return func(unit, hook, failure string) (place, command string) {
+		run := unit + " " + hook + " " + failure
+		known, isKnown := results[run]
+		if !isKnown {
+			known.place, known.command = trace(unit, hook, failure)
+			results[run] = known
+		}
+		return known.place, known.command
+	}
+}
+
+// call runs a program as the script would, with the stdin of this process. It writes the program's stdout and
+// stderr to out.
 func (r *scriptRun) call(out io.Writer, program string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = r.work

@@ -24,25 +24,26 @@ import (
 	"bijou/state/osutil"
 )
 
-// pinsFile is the file in the charm's tests that pins the store's charms that scripts deploy.
+// pinsFile is the file in the charm's directory tests that records the pins.
 const pinsFile = "store-charms.json"
 
-// pin is the release of a charm of the store that scripts deploy.
+// pin is the release of one of the store's charms that every run of the scripts deploys.
 type pin struct {
 	Revision  int            `json:"revision"`
 	SHA256    string         `json:"sha256"`
 	Resources map[string]int `json:"resources,omitempty"` // the resources' revisions, by name
 }
 
-// is reports whether both pins are of the same release.
-func (p pin) is(o pin) bool {
-	return p.Revision == o.Revision && p.SHA256 == o.SHA256 && maps.Equal(p.Resources, o.Resources)
+// equal reports whether both pins are of the same release.
+func (p pin) equal(other pin) bool {
+	return p.Revision == other.Revision && p.SHA256 == other.SHA256 && maps.Equal(p.Resources, other.Resources)
 }
 
-// storeWish is a charm of the store as a script names it.
+// storeWish is one of the store's charms as a script names it. channel and revision are "" if they are not
+// given.
 type storeWish struct{ name, channel, revision string }
 
-// String returns the wish as a script writes it. It is the key of its pin.
+// String returns the wish as a script writes it. The text is also the key of the wish's pin.
 func (w storeWish) String() string {
 	text := w.name
 	if w.channel != "" {
@@ -75,7 +76,7 @@ type deployOption struct {
 	words       []string // the option and its value as they are given
 }
 
-// parseDeploy separates the names from the options and their values.
+// parseDeploy separates the arguments of `juju deploy` into names and options with their values.
 func parseDeploy(words []string) (d deployWords) {
 	for i := 0; i < len(words); i++ {
 		if !strings.HasPrefix(words[i], "-") {
@@ -83,11 +84,13 @@ func parseDeploy(words []string) (d deployWords) {
 			continue
 		}
 
-		name, value, joined := strings.Cut(words[i], "=")
+		name, value, hasEqualSign := strings.Cut(words[i], "=")
 		option := deployOption{name, value, words[i : i+1]}
 		// The value of an option of one letter can follow the letter, as in -n2.
-		joined = joined || !strings.HasPrefix(name, "--") && len(name) > 2
-		if !joined && !slices.Contains(deploySwitches(), name) && i+1 < len(words) {
+		valueFollows := !strings.HasPrefix(name, "--") && len(name) > 2
+		isSwitch := slices.Contains(deploySwitches(), name)
+		isComplete := hasEqualSign || valueFollows || isSwitch
+		if !isComplete && i+1 < len(words) {
 			option.value = words[i+1]
 			option.words = words[i : i+2]
 			i++
@@ -98,7 +101,8 @@ func parseDeploy(words []string) (d deployWords) {
 	return d
 }
 
-// wish returns the store's charm that the arguments name. ok is false if they name no charm of the store.
+// wish returns the store's charm that the arguments name. The result ok is false if the arguments do not name
+// a charm of the store.
 func (d deployWords) wish() (w storeWish, ok bool) {
 	for _, option := range d.options {
 		switch option.name {
@@ -119,64 +123,65 @@ func (d deployWords) wish() (w storeWish, ok bool) {
 }
 
 // findWishes returns all charms of the store that a script's lines deploy. It leaves out deployments that
-// must fail.
-func findWishes(lines string) (all []storeWish) {
+// must fail, since their lines begin with "!".
+func findWishes(lines string) (wishes []storeWish) {
+	isPrefix := func(word string) bool { return word == "?" || strings.HasPrefix(word, "[") }
 	for line := range strings.Lines(lines) {
 		words := scriptWords(line)
-		for len(words) > 0 && (words[0] == "?" || strings.HasPrefix(words[0], "[")) {
+		// A command can have conditions, and "?" if it may fail.
+		for len(words) > 0 && isPrefix(words[0]) {
 			words = words[1:]
 		}
-		if len(words) < 3 || words[0] != "juju" || words[1] != "deploy" {
+
+		isDeploy := len(words) > 2 && words[0] == "juju" && words[1] == "deploy"
+		if !isDeploy {
 			continue
 		}
 		if w, ok := parseDeploy(words[2:]).wish(); ok {
-			all = append(all, w)
+			wishes = append(wishes, w)
 		}
 	}
 
-	return all
+	return wishes
 }
 
-// scriptWords splits a script's line into words, without its comment. Spaces between quotes belong to a word.
+// scriptWords splits a script's line into words, without quotes and without its comment. Spaces between
+// quotes belong to a word.
 func scriptWords(line string) (words []string) {
 	word := ""
-	begun := false
-	quoted := false
+	inWord := false // an empty word between quotes is also a word
+	inQuotes := false
 	for _, r := range line + "\n" {
 		switch {
 		case r == '\'':
-			begun = true
-			quoted = !quoted
-		case quoted || !strings.ContainsRune(" \t\r\n#", r):
-			begun = true
+			inWord = true
+			inQuotes = !inQuotes
+		case inQuotes || !strings.ContainsRune(" \t\r\n#", r):
+			inWord = true
 			word += string(r)
 		default:
-			if begun {
+			// The character ends a word.
+			if inWord {
 				words = append(words, word)
 			}
 			if r == '#' {
 				return words
 			}
 			word = ""
-			begun = false
+			inWord = false
 		}
 	}
 
 	return words
 }
 
-// fetchCharms downloads the store's charms that scripts deploy, since scripts have no network. It pins
-// them, so that the next run gets the same revisions. It returns their directories, by wish.
+// fetchCharms downloads the store's charms that the scripts deploy, since scripts have no network. It writes
+// new pins to the file of pins, so that the next run gets the same releases. It returns the directories of
+// the charms, by wish, or nil if the scripts deploy no charm of the store.
 func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, error) {
-	wishes := map[string]storeWish{}
-	for _, file := range scripts {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range findWishes(string(archive.Comment)) {
-			wishes[w.String()] = w
-		}
+	wishes, err := readWishes(scripts)
+	if err != nil {
+		return nil, err
 	}
 	if len(wishes) == 0 {
 		return nil, nil
@@ -189,24 +194,24 @@ func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, er
 	}
 
 	folders := map[string]string{}
-	before := maps.Clone(pins)
+	oldPins := maps.Clone(pins)
 	for _, key := range slices.Sorted(maps.Keys(wishes)) {
-		was, isPinned := pins[key]
+		oldPin, isPinned := pins[key]
 		if c.Repin {
 			isPinned = false
 		}
-		now, folder, err := a.fetchCharm(wishes[key], was, isPinned)
+		newPin, folder, err := a.fetchCharm(wishes[key], oldPin, isPinned)
 		if err != nil {
 			return nil, err
 		}
-		if !now.is(was) {
-			fmt.Fprintf(a.streams.Err, "%s is now pinned to revision %d in %s\n", key, now.Revision, path)
+		if !newPin.equal(oldPin) {
+			fmt.Fprintf(a.streams.Err, "%s is now pinned to revision %d in %s\n", key, newPin.Revision, path)
 		}
-		pins[key] = now
+		pins[key] = newPin
 		folders[key] = folder
 	}
 
-	if maps.EqualFunc(before, pins, pin.is) {
+	if maps.EqualFunc(oldPins, pins, pin.equal) {
 		return folders, nil
 	}
 	data, err := json.MarshalIndent(pins, "", "  ")
@@ -216,7 +221,24 @@ func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, er
 	return folders, osutil.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// readPins reads the file of pinned charms. It returns no pins if there is no file.
+// readWishes returns the charms of the store that the scripts deploy, by their text.
+func readWishes(scripts []string) (map[string]storeWish, error) {
+	wishes := map[string]storeWish{}
+	for _, file := range scripts {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range findWishes(string(archive.Comment)) {
+			wishes[w.String()] = w
+		}
+	}
+
+	return wishes, nil
+}
+
+// readPins reads the file of pins. The keys are the texts of wishes. It returns an empty map if there is no
+// file.
 func readPins(path string) (map[string]pin, error) {
 	pins := map[string]pin{}
 	data, err := os.ReadFile(path)
@@ -233,8 +255,8 @@ func readPins(path string) (map[string]pin, error) {
 	return pins, nil
 }
 
-// encodeFolders returns the folders as one argument for a script's process, which decodes it with
-// decodeFolders.
+// encodeFolders returns the map of directories as one argument for a script's process, which decodes the
+// argument with decodeFolders. It returns "" for an empty map.
 func encodeFolders(folders map[string]string) (string, error) {
 	if len(folders) == 0 {
 		return "", nil
@@ -243,61 +265,69 @@ func encodeFolders(folders map[string]string) (string, error) {
 	return string(data), err
 }
 
+// decodeFolders returns the map that encodeFolders has encoded. It returns nil for "".
 func decodeFolders(text string) (folders map[string]string, err error) {
-	if text != "" {
-		err = json.Unmarshal([]byte(text), &folders)
+	if text == "" {
+		return nil, nil
 	}
+	err = json.Unmarshal([]byte(text), &folders)
 	return folders, err
 }
 
-// fetchCharm returns the charm's pin, and the directory that holds the charm with its resources. If isPinned is
-// true, these are the charm and the resources of the pin was. It asks the store only for files that this host
-// lacks.
-func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folder string, err error) {
+// fetchCharm returns the release that the wish names, as a pin, and the directory that contains the charm
+// with its resources. If isPinned is set, this is the release pinned, and an error if the store no longer has
+// the same file. Otherwise it is the store's current release. fetchCharm downloads only files that the cache
+// does not have.
+func (a *author) fetchCharm(w storeWish, pinned pin, isPinned bool) (fetched pin, folder string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return now, "", err
+		return fetched, "", err
 	}
 	cache = filepath.Join(cache, "bijou", "charm-test")
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return now, "", err
+		return fetched, "", err
 	}
 
 	var resources map[string]int // nil for the current revisions
 	if isPinned {
-		folder = filepath.Join(cache, folderName(w.name, was))
-		_, sum, err := findArchive(folder)
-		if err == nil && sum == was.SHA256 && maps.Equal(resourcesOf(folder), was.Resources) {
-			return was, folder, nil
+		folder = filepath.Join(cache, folderName(w.name, pinned))
+		if isCached(folder, pinned) {
+			return pinned, folder, nil
 		}
-		w = storeWish{name: w.name, revision: strconv.Itoa(was.Revision)}
-		resources = was.Resources
+		w = storeWish{name: w.name, revision: strconv.Itoa(pinned.Revision)}
+		resources = pinned.Resources
 	}
 
 	draft, err := os.MkdirTemp(cache, "draft-")
 	if err != nil {
-		return now, "", err
+		return fetched, "", err
 	}
 	defer os.RemoveAll(draft)
 	if err := a.download(w, resources, draft); err != nil {
-		return now, "", err
+		return fetched, "", err
 	}
 
 	archive, sum, err := findArchive(draft)
 	if err != nil {
-		return now, "", fmt.Errorf("cannot use %q in a test: %w", w.name, err)
+		return fetched, "", fmt.Errorf("cannot use %q in a test: %w", w.name, err)
 	}
-	now = pin{Revision: revisionOf(archive), SHA256: sum, Resources: resourcesOf(draft)}
-	if isPinned && now.SHA256 != was.SHA256 {
-		return now, "", console.Hint(fmt.Errorf("charm %s, revision %d, is not the pinned file: its SHA-256 sum is %s, not %s",
-			w.name, was.Revision, now.SHA256, was.SHA256), "to pin the store's current release: charm test --repin")
+	fetched = pin{Revision: revisionOf(archive), SHA256: sum, Resources: resourcesOf(draft)}
+	if isPinned && fetched.SHA256 != pinned.SHA256 {
+		return fetched, "", console.Hint(fmt.Errorf("charm %s, revision %d, is not the pinned file: its SHA-256 sum is %s, not %s",
+			w.name, pinned.Revision, fetched.SHA256, pinned.SHA256), "to pin the store's current release: charm test --repin")
 	}
 
-	folder = filepath.Join(cache, folderName(w.name, now))
+	folder = filepath.Join(cache, folderName(w.name, fetched))
 	if err := os.RemoveAll(folder); err != nil {
-		return now, "", err
+		return fetched, "", err
 	}
-	return now, folder, os.Rename(draft, folder)
+	return fetched, folder, os.Rename(draft, folder)
+}
+
+// isCached reports whether the directory contains the pinned charm with its pinned resources.
+func isCached(folder string, pinned pin) bool {
+	_, sum, err := findArchive(folder)
+	return err == nil && sum == pinned.SHA256 && maps.Equal(resourcesOf(folder), pinned.Resources)
 }
 
 // folderName returns the name of the directory in the cache for a release of a charm with its resources.
@@ -314,8 +344,9 @@ func folderName(name string, p pin) string {
 	return fmt.Sprintf("%s_%x", folder, sum.Sum(nil)[:8])
 }
 
-// download makes juju download the charm and its resources into the directory, in the pinned revisions if
-// there are any. If juju fails, the user sees its messages.
+// download runs juju to download the charm and its resources into the directory. The argument resources
+// contains the wanted revisions of resources by name. Without them, juju downloads the current ones. If juju
+// fails, download prints juju's messages, and returns an error with an exit code and without a message.
 func (a *author) download(w storeWish, resources map[string]int, folder string) error {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"juju", "download", w.name, "--resources", "--no-progress"}
@@ -339,12 +370,15 @@ func (a *author) download(w storeWish, resources map[string]int, folder string) 
 	return nil
 }
 
+// archiveName and resourceName match the names of files that juju download writes: CHARM_rREVISION.charm, and
+// resource_NAME_rREVISION with an optional suffix.
 var (
 	archiveName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`_r(\d+)\.charm$`) })
 	resourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^resource_(.+?)_r(\d+)(?:_|$)`) })
 )
 
-// findArchive returns the only charm in a directory that juju download has filled, and its SHA-256 sum.
+// findArchive returns the path of the charm in a directory that juju download has filled, and its SHA-256
+// sum. It returns an error unless the directory has exactly one charm.
 func findArchive(folder string) (path, sum string, err error) {
 	names, err := fs.Glob(os.DirFS(folder), "*.charm")
 	if err != nil {
@@ -359,6 +393,7 @@ func findArchive(folder string) (path, sum string, err error) {
 	return path, sum, err
 }
 
+// revisionOf returns the charm's revision in the name of a downloaded file, or 0 if the name has none.
 func revisionOf(archive string) int {
 	m := archiveName().FindStringSubmatch(archive)
 	if m == nil {
@@ -382,20 +417,20 @@ func resourcesOf(folder string) map[string]int {
 	return found
 }
 
-// storeJuju is the command juju of scripts. It deploys the store's charms from the files that were fetched.
+// storeJuju is the command juju of scripts. It deploys charms of the store from the fetched files.
 type storeJuju struct {
 	script.Cmd
 	folders map[string]string // the directories of the fetched charms, by wish
 }
 
-// Run runs juju.
+// Run runs juju with the arguments that replace returns.
 func (j storeJuju) Run(s *script.State, args ...string) (script.WaitFunc, error) {
 	return j.Cmd.Run(s, j.replace(args)...)
 }
 
-// replace returns the arguments of juju deploy with the charm's file instead of its name, if the charm was fetched
-// from the store. The service's name stays the same. For each fetched resource that the arguments do not give, it
-// adds the fetched file.
+// replace returns the arguments of juju deploy with the charm's file instead of its name, if the charm was
+// fetched from the store. It keeps the service's name. For each fetched resource that the arguments do not
+// give, it adds the fetched file. It returns all other arguments of juju unchanged.
 func (j storeJuju) replace(args []string) []string {
 	if len(args) < 2 || args[0] != "deploy" {
 		return args
@@ -403,8 +438,11 @@ func (j storeJuju) replace(args []string) []string {
 
 	given := parseDeploy(args[1:])
 	w, ok := given.wish()
+	if !ok {
+		return args
+	}
 	folder := j.folders[w.String()]
-	if !ok || folder == "" {
+	if folder == "" {
 		return args
 	}
 	archive, _, err := findArchive(folder)
@@ -413,27 +451,35 @@ func (j storeJuju) replace(args []string) []string {
 	}
 
 	words := []string{"deploy", archive}
+	// Without a service's name, the service must get the charm's name, and not the file's.
 	if len(given.names) == 1 {
 		words = append(words, w.name)
 	}
 	words = append(words, given.names[1:]...)
 
-	attached := map[string]bool{}
+	givenResources := map[string]bool{}
 	for _, option := range given.options {
 		switch option.name {
 		case "--channel", "--revision":
+			// The file already is of this release.
 			continue
 		case "--resource":
 			name, _, _ := strings.Cut(option.value, "=")
-			attached[name] = true
+			givenResources[name] = true
 		}
 		words = append(words, option.words...)
 	}
 
+	return append(words, attachFetched(folder, givenResources)...)
+}
+
+// attachFetched returns the options of juju deploy that attach the resources in the directory of a fetched
+// charm, except those that are already given.
+func attachFetched(folder string, given map[string]bool) (words []string) {
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		m := resourceName().FindStringSubmatch(filepath.Base(file))
-		if m != nil && !attached[m[1]] {
+		if m != nil && !given[m[1]] {
 			words = append(words, "--resource", m[1]+"="+file)
 		}
 	}

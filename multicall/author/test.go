@@ -20,6 +20,7 @@ import (
 	"bijou/state"
 )
 
+// testCmd is the command charm test.
 type testCmd struct {
 	Dir     string        `arg:"" optional:"" default:"." help:"Test the charm in this directory; default: the current one."`
 	Scripts string        `name:"run" placeholder:"REGEXP" help:"Run only the scripts whose names match; also -run."`
@@ -43,62 +44,45 @@ type testCmd struct {
 	Fetched  string `hidden:"" help:"The directories of the charms that were fetched from the store, by name, as JSON."`
 }
 
-// probe takes the place of a script's path. It only finds out whether this host can isolate hooks.
+// probe is given instead of a script's path, to find out whether this host can isolate hooks.
 const probe = "probe"
 
 // otherSeries is part of a script's output if deploy has refused a charm because of its series.
 const otherSeries = "but machines of this model have "
 
-// Run runs the scripts in parallel, each in its own process. It runs two at a time for each CPU.
+// Run runs the scripts in parallel, each in a separate process, and returns an error that names the scripts
+// that have failed. In the process of a script, Run runs that script.
 func (c testCmd) Run(a *author) error {
-	if c.Script != "" {
+	isScriptProcess := c.Script != ""
+	if isScriptProcess {
 		return c.runScript(a)
 	}
 
-	switch {
-	case c.Timeout <= 0:
-		return console.Usage(fmt.Errorf("--timeout must be greater than 0, not %s", c.Timeout))
-	case c.Coverage && c.Shell:
-		return console.Usage(errors.New("--coverage cannot be used with --shell"))
-	}
-
-	scripts, err := c.findScripts()
+	scripts, err := c.prepare(a)
 	if err != nil {
 		return err
 	}
-	if err := c.chooseIsolation(a); err != nil {
-		return err
-	}
-	if err := c.takeDefault(); err != nil {
-		return err
-	}
 
-	folders, err := c.fetchCharms(a, scripts)
-	if err != nil {
-		return err
-	}
-	if c.Fetched, err = encodeFolders(folders); err != nil {
-		return err
-	}
-
-	var all touched
+	var touchable touched
 	if c.Coverage {
-		if all, err = a.findTouchable(c.Dir); err != nil {
+		touchable, err = a.findTouchable(c.Dir)
+		if err != nil {
 			return err
 		}
 	}
 
-	if c.WithPackages, err = findPackages(c.WithPackages); err != nil {
+	c.WithPackages, err = findPackages(c.WithPackages)
+	if err != nil {
 		return err
 	}
 
 	results := c.runScripts(a, scripts)
 	if c.Coverage {
-		printCoverage(a.streams.Out, all, results.touched)
+		printCoverage(a.streams.Out, touchable, results.touched)
 	}
 	if failed := results.failed; len(failed) > 0 {
 		err := fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
-		if results.isForeign {
+		if results.refusedSeries {
 			return console.Hint(err, "to test a charm for a different series on this host: charm test --force")
 		}
 		return err
@@ -107,14 +91,43 @@ func (c testCmd) Run(a *author) error {
 	return a.ctx.Err()
 }
 
-// scriptResults are the results of all scripts.
-type scriptResults struct {
-	touched   touched  // the parts of the charm that any script has touched
-	failed    []string // the names of the scripts that failed
-	isForeign bool     // whether deploy has refused a charm because of its series
+// prepare checks the options, and sets those that depend on this host and on the scripts: OnHost, Force and
+// Fetched. It returns the paths of the scripts to run.
+func (c *testCmd) prepare(a *author) (scripts []string, err error) {
+	if c.Timeout <= 0 {
+		return nil, console.Usage(fmt.Errorf("--timeout must be greater than 0, not %s", c.Timeout))
+	}
+	if c.Coverage && c.Shell {
+		return nil, console.Usage(errors.New("--coverage cannot be used with --shell"))
+	}
+
+	scripts, err = c.findScripts()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.chooseIsolation(a); err != nil {
+		return nil, err
+	}
+	if err := c.takeDefault(); err != nil {
+		return nil, err
+	}
+
+	folders, err := c.fetchCharms(a, scripts)
+	if err != nil {
+		return nil, err
+	}
+	c.Fetched, err = encodeFolders(folders)
+	return scripts, err
 }
 
-// runScripts runs the scripts in parallel, and prints a result for each.
+// scriptResults are the results of all scripts.
+type scriptResults struct {
+	touched       touched  // the parts of the charm that any script has touched
+	failed        []string // the names of the scripts that failed
+	refusedSeries bool     // whether deploy has refused a charm because of its series
+}
+
+// runScripts runs the scripts in parallel, two at a time for each CPU, and prints the result of each.
 func (c testCmd) runScripts(a *author, scripts []string) scriptResults {
 	results := scriptResults{touched: touched{}}
 	var printing sync.Mutex
@@ -130,14 +143,15 @@ func (c testCmd) runScripts(a *author, scripts []string) scriptResults {
 			name := scriptName(script)
 			out, err := c.startScript(a, script)
 			<-slots
+
+			// The lock also protects results.
 			printing.Lock()
 			defer printing.Unlock()
-
 			out = results.touched.takeTouched(out)
 			if err != nil {
 				result = "FAIL"
 				results.failed = append(results.failed, name)
-				results.isForeign = results.isForeign || bytes.Contains(out, []byte(otherSeries))
+				results.refusedSeries = results.refusedSeries || bytes.Contains(out, []byte(otherSeries))
 			}
 			fmt.Fprintf(a.streams.Out, "%s %s (%.2fs)\n%s", result, name, time.Since(began).Seconds(), out)
 		})
@@ -147,8 +161,8 @@ func (c testCmd) runScripts(a *author, scripts []string) scriptResults {
 	return results
 }
 
-// findPackages returns the absolute path of the directory that has the packages: dir itself, or the directory in dir if
-// dir is a virtual environment. It returns "" if dir is empty.
+// findPackages returns the absolute path of the directory that contains the Python packages. This is a
+// subdirectory of dir if dir is a virtual environment, and otherwise dir itself. It returns "" if dir is "".
 func findPackages(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -159,8 +173,9 @@ func findPackages(dir string) (string, error) {
 		return "", err
 	}
 	// Glob fails only for an invalid pattern.
-	if inner, _ := filepath.Glob(filepath.Join(dir, "lib", "python3*", "site-packages")); len(inner) > 0 {
-		return inner[0], nil
+	inEnvironment, _ := filepath.Glob(filepath.Join(dir, "lib", "python3*", "site-packages"))
+	if len(inEnvironment) > 0 {
+		return inEnvironment[0], nil
 	}
 	if _, err := os.ReadDir(dir); err != nil {
 		return "", fmt.Errorf("cannot read the packages: %w", err)
@@ -169,8 +184,9 @@ func findPackages(dir string) (string, error) {
 	return dir, nil
 }
 
-// takeDefault makes the script's environments accept the charms that new environments of this host accept,
-// since scripts have their own directory of environments.
+// takeDefault sets Force if new environments on this host accept charms for other series by default. The
+// environments of scripts do not have these defaults, since each script has its own directory of
+// environments.
 func (c *testCmd) takeDefault() error {
 	h, err := home.Find()
 	if err != nil {
@@ -185,9 +201,10 @@ func (c *testCmd) takeDefault() error {
 	return nil
 }
 
-// chooseIsolation finds out, once for all scripts, whether this host can isolate hooks, and prints which files
-// hooks then cannot see. If the host cannot, it returns an error for root. For other users it sets OnHost, and
-// warns that hooks can change all of the user's files. It also returns an error for --state without a network.
+// chooseIsolation finds out, once for all scripts, whether this host can isolate hooks. If the host can, it
+// prints the files that hooks cannot see. If the host cannot, it returns an error for root. For other users
+// it sets OnHost, and warns that hooks can change everything that the user can change. It also returns an
+// error for --state if hooks have no network.
 func (c *testCmd) chooseIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
 		return console.Hint(
@@ -201,20 +218,21 @@ func (c *testCmd) chooseIsolation(a *author) error {
 	}
 
 	out, err := c.startScript(a, probe)
-	said := strings.TrimSpace(string(out))
+	output := strings.TrimSpace(string(out))
 	if err == nil {
-		if said != "" {
-			fmt.Fprintf(a.streams.Err, "hooks cannot see these files of this host:\n%s\n", said)
+		unseen := output
+		if unseen != "" {
+			fmt.Fprintf(a.streams.Err, "hooks cannot see these files of this host:\n%s\n", unseen)
 		}
 		return nil
 	}
 
-	why := fmt.Errorf("cannot isolate hooks from this host: %w: %s", err, said)
+	isolationErr := fmt.Errorf("cannot isolate hooks from this host: %w: %s", err, output)
 	if os.Getuid() == 0 {
-		return console.Hint(why, "to let hooks change this host: charm test --on-host")
+		return console.Hint(isolationErr, "to let hooks change this host: charm test --on-host")
 	}
 
-	fmt.Fprintf(a.streams.Err, "%v; hooks can change everything that this user can change\n", why)
+	fmt.Fprintf(a.streams.Err, "%v; hooks can change everything that this user can change\n", isolationErr)
 	c.OnHost = true
 	return nil
 }
@@ -222,8 +240,8 @@ func (c *testCmd) chooseIsolation(a *author) error {
 // scriptName returns the name of a script, by which -run selects it.
 func scriptName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".txtar") }
 
-// findScripts returns the paths of the scripts in the charm's directory that match -run. It also makes c.Dir an
-// absolute path.
+// findScripts returns the paths of the charm's scripts whose names match -run. It also makes c.Dir an
+// absolute path. It returns an error if no script matches, or if --shell is set and several match.
 func (c *testCmd) findScripts() ([]string, error) {
 	want, err := regexp.Compile(c.Scripts)
 	if err != nil {
@@ -251,7 +269,9 @@ func (c *testCmd) findScripts() ([]string, error) {
 	return scripts, nil
 }
 
-// startScript runs this binary again, for one script, and returns its output.
+// startScript runs one script in a new process of this binary, and returns the output, including that of a
+// script that fails. With --shell, the process uses this process's stdin, stdout and stderr instead. The
+// process gets a temporary directory, which is removed afterwards.
 func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "charm-test-")
 	if err != nil {

@@ -23,59 +23,70 @@ const traceProgram = tracePrompt + "\nset -x\n"
 // tracePrompt makes bash begin each line of a trace with the file and the line of the command.
 const tracePrompt = "PS4='+charm-test-trace:${BASH_SOURCE}:${LINENO}:'"
 
+// tracedLine matches a line of a trace. Its groups are the file below the charm's directory, the line, and
+// the command.
 var tracedLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\++charm-test-trace:(?:\S*/charm/|\./)?([^:\n]+):(\d+):(.*)$`)
 })
 
-// traceHook runs a failed hook of a unit again with a trace. It returns the file and line of the charm where the
-// hook ended, and the command there. It returns "" if the hook is not a shell script, or does not fail in the same
-// way. With --on-host or --shell it returns "", since the operator may look at the results of the first run.
+// traceHook runs a failed hook of a unit again with a trace. It returns the place in the charm where the hook
+// ended, as FILE:LINE, and the command at this place. The argument failure is the reason of the first run's
+// failure. traceHook returns "" for both results if the hook is not a shell script, or does not fail for the
+// same reason. With --on-host or --shell it does not run the hook, since the user may look at the results of
+// the first run.
 func (r *scriptRun) traceHook(ctx context.Context, unit, hook, failure string) (place, command string) {
 	dir := charmDirOf(unit)
 	if r.OnHost || r.Shell || dir == "" {
 		return "", ""
 	}
+
 	file := filepath.Join("hooks", hook)
 	options, isShell := shellOptions(filepath.Join(dir, file))
 	bash, err := exec.LookPath("bash")
 	if !isShell || err != nil {
 		return "", ""
 	}
-	if relation, _, isRelated := strings.Cut(hook, "-relation-"); isRelated {
-		return r.traceRelationHook(ctx, unit, relation, filepath.Join(dir, file), failure, append([]string{bash}, options...))
+
+	shell := append([]string{bash}, options...)
+	relation, _, hasRelation := strings.Cut(hook, "-relation-")
+	if hasRelation {
+		return r.traceRelationHook(ctx, unit, relation, filepath.Join(dir, file), failure, shell)
 	}
 
+	// bash runs the file in BASH_ENV before a script.
 	program := filepath.Join(r.Folder, "trace.sh")
 	if err := os.WriteFile(program, []byte(traceProgram), 0o644); err != nil {
 		return "", ""
 	}
-	args := append([]string{"do", "--unit", unit, "env", "BASH_ENV=" + program, bash}, options...)
+	args := append([]string{"do", "--unit", unit, "env", "BASH_ENV=" + program}, shell...)
 	cmd := exec.CommandContext(ctx, "juju", append(args, file)...)
 	cmd.Dir = dir
 	cmd.Env = r.environ
 	cmd.WaitDelay = time.Second
-	// The exit code decides below.
+	// An error is expected, since the hook fails.
 	out, _ := cmd.CombinedOutput()
-	if failure != fmt.Sprintf("exit code %d", cmd.ProcessState.ExitCode()) {
+	hasSameFailure := failure == fmt.Sprintf("exit code %d", cmd.ProcessState.ExitCode())
+	if !hasSameFailure {
 		return "", ""
 	}
 
 	return lastTraced(string(out))
 }
 
-// lastTraced returns the last place and command of a trace, or "" if it has none.
+// lastTraced returns the place and the command in the last line of a trace, or "" for both if the trace is
+// empty.
 func lastTraced(trace string) (place, command string) {
-	all := tracedLine().FindAllStringSubmatch(trace, -1)
-	if len(all) == 0 {
+	lines := tracedLine().FindAllStringSubmatch(trace, -1)
+	if len(lines) == 0 {
 		return "", ""
 	}
-	last := all[len(all)-1]
+	last := lines[len(lines)-1]
 	return last[1] + ":" + last[2], strings.TrimSpace(last[3])
 }
 
-// traceRelationHook is traceHook for a relation hook, which finds its relation only if the agent runs it. It
-// adds the trace to the unit's file of the hook, and lets the agent retry the hook. shell is the command that
-// runs the file. The results are those of traceHook.
+// traceRelationHook is traceHook for a relation hook, which has its relation only if the agent runs the hook.
+// It adds the trace to the hook's file in the unit's directory, lets the agent retry the hook, and restores
+// the file. The argument shell is the command that runs the file.
 func (r *scriptRun) traceRelationHook(
 	ctx context.Context,
 	unit, relation, file, failure string,
@@ -90,10 +101,10 @@ func (r *scriptRun) traceRelationHook(
 	if err := os.WriteFile(file, addTrace(data, shell, trace), 0o755); err != nil {
 		return "", ""
 	}
-	// The test's charm directory is discarded, so it does no harm if this fails.
+	// An error does no harm, since the unit's directory is removed after the test.
 	defer os.WriteFile(file, data, 0o755)
 
-	before := len(outcomesOf(unit, hook))
+	earlierRuns := len(outcomesOf(unit, hook))
 	cmd := exec.CommandContext(ctx, "juju", "resolved", "--retry", unit, relation)
 	cmd.Dir = r.work
 	cmd.Env = r.environ
@@ -104,28 +115,32 @@ func (r *scriptRun) traceRelationHook(
 
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		outcomes := outcomesOf(unit, hook)
-		text, _ := os.ReadFile(trace)
-		// Without a trace, this is the end of a run that had begun before.
-		if len(outcomes) == before || len(text) == 0 {
+		traceText, _ := os.ReadFile(trace)
+		// If a run has ended without a trace, it had begun before this function added the trace.
+		hasEnded := len(outcomes) != earlierRuns && len(traceText) > 0
+		if !hasEnded {
 			continue
 		}
+
 		if outcomes[len(outcomes)-1] != failure {
 			return "", ""
 		}
-		return lastTraced(string(text))
+		return lastTraced(string(traceText))
 	}
 
 	return "", ""
 }
 
-// addTrace returns a shell script that writes a trace to a file when it runs, with the same numbers of lines.
+// addTrace returns the shell script data with commands that write a trace to a file. All lines keep their
+// numbers. The argument shell is the command that runs the script.
 func addTrace(data []byte, shell []string, trace string) []byte {
-	_, rest, _ := strings.Cut(string(data), "\n")
-	begin := fmt.Sprintf("exec {charm_test_trace}>'%s'; BASH_XTRACEFD=$charm_test_trace; %s; set -x; ", trace, tracePrompt)
-	return []byte("#!" + strings.Join(shell, " ") + "\n" + begin + rest)
+	_, body, _ := strings.Cut(string(data), "\n")
+	startTrace := fmt.Sprintf("exec {charm_test_trace}>'%s'; BASH_XTRACEFD=$charm_test_trace; %s; set -x; ", trace, tracePrompt)
+	return []byte("#!" + strings.Join(shell, " ") + "\n" + startTrace + body)
 }
 
-// outcomesOf returns how each run of the unit's hook has ended, in order: how it failed, or "" if it did not fail.
+// outcomesOf returns the outcome of each ended run of the unit's hook, in order: the reason of its failure,
+// or "" if it did not fail.
 func outcomesOf(unit, hook string) (outcomes []string) {
 	for _, line := range readHooksLog(filepath.Dir(charmDirOf(unit))) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
@@ -139,6 +154,7 @@ func outcomesOf(unit, hook string) (outcomes []string) {
 	return outcomes
 }
 
+// charmDirOf returns the directory in which the unit runs its charm, or "" if this host does not have the unit.
 func charmDirOf(unit string) string {
 	for _, dir := range unitDirs("*") {
 		if unitOf(dir) == unit {
@@ -148,17 +164,18 @@ func charmDirOf(unit string) string {
 	return ""
 }
 
-// shellOptions returns the options with which a script's first line calls a shell. isShell is false if the line
-// calls a different program.
+// shellOptions returns the options with which a script's first line calls a shell. The result isShell is
+// false if the line calls a different program.
 func shellOptions(file string) (options []string, isShell bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, false
 	}
 
-	first, _, _ := strings.Cut(string(data), "\n")
-	words := strings.Fields(strings.TrimPrefix(first, "#!"))
-	if !strings.HasPrefix(first, "#!") || len(words) == 0 {
+	firstLine, _, _ := strings.Cut(string(data), "\n")
+	command, isScript := strings.CutPrefix(firstLine, "#!")
+	words := strings.Fields(command)
+	if !isScript || len(words) == 0 {
 		return nil, false
 	}
 	if filepath.Base(words[0]) == "env" {

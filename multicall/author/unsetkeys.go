@@ -12,9 +12,10 @@ import (
 	"bijou/state/status"
 )
 
-// describeUnsetKeys describes the settings that hooks of the charm read, and that the other side of their relation has
-// not made. Such a setting can be misspelt, or can belong to a later moment, so this is only for scripts that have
-// failed.
+// describeUnsetKeys returns a line for each setting that a hook of the charm reads, and that the other side
+// of the hook's relation has not written. The key of such a setting may be misspelt, or the other side may
+// write the setting later. Therefore this is useful only if the script has failed. It returns nil if it
+// cannot read the charm.
 func (r *scriptRun) describeUnsetKeys(ctx context.Context, journal string) (lines []string) {
 	reads, err := proof.Reads(r.work, r.parts.Rules)
 	if err != nil || len(reads) == 0 {
@@ -37,13 +38,13 @@ func (r *scriptRun) describeUnsetKeys(ctx context.Context, journal string) (line
 	return lines
 }
 
-// unsetKeys is describeUnsetKeys for one unit. It considers the hooks that the journal shows, and relations in which the
-// other side has made any settings of its own.
+// unsetKeys is describeUnsetKeys for one unit. It considers only hooks in the journal, and only relations in
+// which the other side has written other settings than its addresses.
 func unsetKeys(unit string, relations []status.RelationDetail, reads []proof.Read, journal string) (lines []string) {
 	for _, rel := range relations {
 		settings := settingsOfOtherSide(rel)
-		made := slices.DeleteFunc(slices.Sorted(maps.Keys(settings)), isOwnAddress)
-		if len(made) == 0 {
+		writtenKeys := slices.DeleteFunc(slices.Sorted(maps.Keys(settings)), isOwnAddress)
+		if len(writtenKeys) == 0 {
 			continue
 		}
 
@@ -52,14 +53,17 @@ func unsetKeys(unit string, relations []status.RelationDetail, reads []proof.Rea
 			return isOfRelation && strings.Contains("\n"+journal, "\n"+unit+" "+hook+" ")
 		}
 		for _, read := range reads {
-			_, isMade := settings[read.Key]
+			_, isWritten := settings[read.Key]
+			if isWritten || isOwnAddress(read.Key) {
+				continue
+			}
 			i := slices.IndexFunc(read.Hooks, hasRun)
-			if isMade || isOwnAddress(read.Key) || i < 0 {
+			if i < 0 {
 				continue
 			}
 
 			lines = append(lines, fmt.Sprintf("%s %s reads the key %q at %s:%d, which %s has not set; it has set: %s",
-				unit, read.Hooks[i], read.Key, read.File, read.Line, rel.Service, strings.Join(made, ", ")))
+				unit, read.Hooks[i], read.Key, read.File, read.Line, rel.Service, strings.Join(writtenKeys, ", ")))
 		}
 	}
 
@@ -68,10 +72,10 @@ func unsetKeys(unit string, relations []status.RelationDetail, reads []proof.Rea
 
 // settingsOfOtherSide returns the settings of the application and the units at the other end of a relation, in one map.
 func settingsOfOtherSide(r status.RelationDetail) map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, r.AppData)
+	settings := map[string]string{}
+	maps.Copy(settings, r.AppData)
 	for _, unit := range r.RelatedUnits {
-		maps.Copy(all, unit.Data)
+		maps.Copy(settings, unit.Data)
 	}
-	return all
+	return settings
 }

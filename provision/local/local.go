@@ -85,6 +85,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		Running:     true,
 	}
 
+	// A previous call may have started the agent.
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
@@ -110,6 +111,7 @@ func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 	return provider.CheckFit(host, spec)
 }
 
+// startAgent starts the machine's agent as a process that outlives this one.
 func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
 	d, err := p.options.Agent(spec)
 	if err != nil {
@@ -118,7 +120,8 @@ func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
 	return process.Detach(d)
 }
 
-// Stop stops the machine's agent, and removes its directory.
+// Stop stops the machine's agent, releases the machine's mounts, and removes its directory. It returns nil if
+// the machine has no record.
 func (p *Provider) Stop(ctx context.Context, id string) error {
 	machine := strings.TrimPrefix(id, idPrefix)
 	if err := provider.CheckMachine(machine); err != nil {
@@ -144,9 +147,9 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Instances lists the directories of machines that have a record. If a record cannot be read, the machine
-// counts as one of this environment. If it is not known whether an agent is running, the machine counts as
-// stopped.
+// Instances lists the machines that have a record in their directories. If a record cannot be read, the
+// machine counts as one of this environment. If Instances cannot determine whether the agent is running, the
+// machine counts as stopped.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.options.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -164,8 +167,8 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		// The provisioner ignores instances without its environment, and would start a second agent.
 		if err != nil {
+			// The provisioner would ignore an instance without an environment, and start a second agent.
 			record.Environment = p.options.Environment
 		}
 
@@ -182,8 +185,8 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
-// Halt stops the agent of the machine's directory. It blocks until no process runs the machine or is about to
-// run it.
+// Halt stops the agent that runs the machine in dir. It blocks until no process runs the machine or is about
+// to run it. An agent that does not exit within the grace period is killed.
 func Halt(ctx context.Context, dir string, grace time.Duration) error {
 	for {
 		agent, err := process.Holder(dir)

@@ -23,71 +23,81 @@ const (
 	repositoryPool = repositoryRoot + "/pool"
 )
 
-// repositorySource is the container's list of package sources if there is a repository. The list has no other
-// source, since the containers of such an environment may not reach any.
+// repositorySource is the container's list of package sources if the settings name a repository. The list has
+// only this source, since such a container may have no network on which it could reach others.
 const repositorySource = "# The directory that the model's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
 
+// aptRepository returns the configured directory of packages, or "" if none is configured.
 func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 
 // indexRepository writes an apt index of the packages in the configured directory, unless an index of the
-// same packages already exists. It prints its progress to boot.
+// same packages already exists. It does nothing if no directory is configured. It prints its progress to
+// boot.
 func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
-	from := p.aptRepository()
-	if from == "" {
+	repository := p.aptRepository()
+	if repository == "" {
 		return nil
 	}
-	if !filepath.IsAbs(from) {
-		return fmt.Errorf("nspawn.apt-repository is %q: want an absolute path", from)
+	if !filepath.IsAbs(repository) {
+		return fmt.Errorf("nspawn.apt-repository is %q: want an absolute path", repository)
 	}
 
-	folder := filepath.Join(p.dir, indexFolder)
-	lock, err := osutil.LockDir(ctx, folder)
+	indexDir := filepath.Join(p.dir, indexFolder)
+	lock, err := osutil.LockDir(ctx, indexDir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 
-	packages, mark, err := listPackages(from)
+	packages, mark, err := listPackages(repository)
 	if err != nil {
 		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 	}
 
-	if err := osutil.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
+	// The container mounts the packages at pool/.
+	if err := osutil.MkdirAll(filepath.Join(indexDir, "pool"), 0o755); err != nil {
 		return err
 	}
 	// In the container, apt reads the directory as a different user.
-	if err := os.Chmod(folder, 0o755); err != nil {
+	if err := os.Chmod(indexDir, 0o755); err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(filepath.Join(folder, "made-of")); err == nil && string(old) == mark {
+
+	// This file contains the mark of the packages in the existing index.
+	markFile := filepath.Join(indexDir, "made-of")
+	if indexed, err := os.ReadFile(markFile); err == nil && string(indexed) == mark {
 		return nil
 	}
 
-	fmt.Fprintf(boot, "indexing %d packages of %s\n", len(packages), from)
+	fmt.Fprintf(boot, "indexing %d packages of %s\n", len(packages), repository)
+	if err := writeIndex(ctx, indexDir, repository, packages); err != nil {
+		return err
+	}
+
+	return osutil.WriteFile(markFile, []byte(mark), 0o644)
+}
+
+// writeIndex writes the file Packages in indexDir, an apt index of the packages in the directory repository.
+func writeIndex(ctx context.Context, indexDir, repository string, packages []string) error {
 	var index bytes.Buffer
 	for _, name := range packages {
-		if err := writeIndexEntry(ctx, &index, from, name); err != nil {
+		if err := writeIndexEntry(ctx, &index, repository, name); err != nil {
 			return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 		}
 	}
 
-	// apt reads the index as a different user, so its mode must not depend on the umask. Only this process
-	// reads made-of.
-	if err := osutil.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, osutil.ExactMode); err != nil {
-		return err
-	}
-
-	return osutil.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
+	// apt reads the index as a different user, so its mode must not depend on the umask.
+	return osutil.WriteFile(filepath.Join(indexDir, "Packages"), index.Bytes(), 0o644, osutil.ExactMode)
 }
 
-// listPackages returns the file names of a directory's packages, and a mark that changes if any of the
-// packages changes.
+// listPackages returns the file names of the packages (*.deb) in a directory, and a mark that changes if any
+// of the packages changes. It returns an error if the directory has no packages.
 func listPackages(folder string) (names []string, mark string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, "", err
 	}
-	var all strings.Builder
+	var marks strings.Builder
 
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".deb") {
@@ -95,6 +105,7 @@ func listPackages(folder string) (names []string, mark string, err error) {
 		}
 		info, err := os.Stat(filepath.Join(folder, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
+			// The package was removed in the meantime, or is a broken symlink.
 			continue
 		}
 		if err != nil {
@@ -102,14 +113,14 @@ func listPackages(folder string) (names []string, mark string, err error) {
 		}
 
 		names = append(names, e.Name())
-		fmt.Fprintf(&all, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
+		fmt.Fprintf(&marks, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
 	}
 
 	if len(names) == 0 {
 		return nil, "", fmt.Errorf("the directory %q has no packages (*.deb)", folder)
 	}
 
-	return names, all.String(), nil
+	return names, marks.String(), nil
 }
 
 // writeIndexEntry writes a package's entry in the index, which is a paragraph in the format of deb822(5).

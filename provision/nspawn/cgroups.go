@@ -30,59 +30,67 @@ type cgroupManager struct {
 }
 
 // newCgroupManager returns the manager for this host's control groups: version 2, or version 1 with a
-// hierarchy for each controller.
+// hierarchy for each controller. The argument name is the name of the environment's groups. It creates no
+// groups.
 func newCgroupManager(name string) *cgroupManager {
 	// Only version 2 has this file at this path.
 	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil {
-		one := filepath.Join(groupRoot, name)
-		return &cgroupManager{folders: []string{one}, mem: &limiter{folder: one}, cpu: &limiter{folder: one}}
+		group := filepath.Join(groupRoot, name)
+		return &cgroupManager{
+			folders: []string{group},
+			mem:     &limiter{folder: group},
+			cpu:     &limiter{folder: group},
+		}
 	}
 
-	g := &cgroupManager{}
+	m := &cgroupManager{}
 	for _, hierarchy := range []string{"systemd", "unified"} {
 		if _, err := os.Stat(filepath.Join(groupRoot, hierarchy, "cgroup.procs")); err == nil {
-			g.folders = append(g.folders, filepath.Join(groupRoot, hierarchy, name))
+			m.folders = append(m.folders, filepath.Join(groupRoot, hierarchy, name))
 		}
 	}
 
-	old := func(controller, file string) *limiter {
-		if _, err := os.Stat(filepath.Join(groupRoot, controller, file)); err != nil {
-			return nil
-		}
-		return &limiter{folder: filepath.Join(groupRoot, controller, name), v1: true}
-	}
-
-	g.mem = old("memory", "memory.limit_in_bytes")
-	g.cpu = old("cpu", "cgroup.procs")
-	return g
+	m.mem = newLimiterV1(name, "memory", "memory.limit_in_bytes")
+	m.cpu = newLimiterV1(name, "cpu", "cgroup.procs")
+	return m
 }
 
-// start starts a container in separate control groups, with its limits. unlimited lists the limits that the
-// kernel does not enforce.
+// newLimiterV1 returns the limiter for a controller of version 1. It returns nil if the controller's
+// hierarchy does not have the file, and so cannot limit containers.
+func newLimiterV1(name, controller, file string) *limiter {
+	if _, err := os.Stat(filepath.Join(groupRoot, controller, file)); err != nil {
+		return nil
+	}
+	return &limiter{folder: filepath.Join(groupRoot, controller, name), v1: true}
+}
+
+// start starts a container in its own control groups, with its limits. The result unlimited lists the limits
+// that the kernel does not enforce.
 func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(m.folders) == 0 {
-		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +
+		return nil, errors.New("this host has no control groups that systemd can use: mount them at " +
 			groupRoot)
 	}
 
-	var in []string
+	var groups []string
 	for _, f := range m.folders {
 		dir := filepath.Join(f, id)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("cannot create a control group: %w", err)
 		}
-		in = append(in, dir)
+		groups = append(groups, dir)
 	}
 
-	limiting, unlimited := m.setLimits(id, c.limits)
+	limitGroups, unlimited := m.setLimits(id, c.limits)
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 
-	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, in,
-		limiting, []string{"--"}, c.args)...)
+	// The shell enters all groups, and then starts the container in them.
+	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, groups,
+		limitGroups, []string{"--"}, c.args)...)
 	shell.Dir = "/"
 
 	// A container inherits no variable from this process's environment.
@@ -99,6 +107,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	return unlimited, nil
 }
 
+// isRunning reports whether the container's control groups contain any process.
 func (m *cgroupManager) isRunning(id string) (bool, error) {
 	pids, err := m.listProcesses(id)
 	return len(pids) > 0, err
@@ -119,12 +128,15 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 		}
 
 		for _, group := range groups {
-			in, err := readProcesses(group)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
+			members, err := readProcesses(group)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+				// The group was removed in the meantime, so it has no processes.
+				err = nil
+			}
+			if err != nil {
 				return nil, err
 			}
-			// A group that was removed in the meantime has no processes.
-			pids = append(pids, in...)
+			pids = append(pids, members...)
 		}
 	}
 
@@ -134,8 +146,8 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 // listGroups lists a group and all groups below it. Each group comes before the groups below it.
 func listGroups(dir string) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		// A group may be removed in the meantime.
 		if errors.Is(err, fs.ErrNotExist) {
+			// The group was removed in the meantime, or never existed.
 			return nil
 		}
 		if err != nil {
@@ -151,8 +163,8 @@ func listGroups(dir string) (found []string, err error) {
 	return found, err
 }
 
-// readProcesses returns the PIDs of the processes in one control group. It skips processes outside this
-// process's PID namespace, which the kernel lists as 0.
+// readProcesses returns the PIDs of the processes in one control group, even if it also returns an error. It
+// skips processes outside this process's PID namespace, which the kernel lists as 0.
 func readProcesses(group string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	var pids []int
@@ -177,16 +189,18 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 			// An error is ignored, since the process may already have ended.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
+		// The removal fails while a group still has a process. It is then repeated.
 		if len(pids) == 0 && m.removeGroups(id) == nil {
 			return nil
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
-			return fmt.Errorf("cannot end the container: processes %v are left: %w", pids, err)
+			return fmt.Errorf("cannot end the container: processes %v are still running: %w", pids, err)
 		}
 	}
 }
 
-// removeGroups removes the container's control groups in all hierarchies.
+// removeGroups removes the container's control groups in all hierarchies. If id is "", it removes the
+// environment's groups.
 func (m *cgroupManager) removeGroups(id string) error {
 	folders := slices.Clone(m.folders)
 	for _, l := range []*limiter{m.mem, m.cpu} {
@@ -202,6 +216,7 @@ func (m *cgroupManager) removeGroups(id string) error {
 	return errors.Join(errs...)
 }
 
+// close removes the environment's control groups.
 func (m *cgroupManager) close() error { return m.removeGroups("") }
 
 // removeGroup removes a control group and all groups below it.
@@ -211,6 +226,7 @@ func removeGroup(dir string) error {
 		return err
 	}
 
+	// A group can be removed only after the groups below it.
 	for _, path := range slices.Backward(found) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot remove a control group: %w", err)
@@ -226,43 +242,50 @@ type limiter struct {
 	v1     bool   // set for version 1, in which each controller has a separate hierarchy
 }
 
-// setLimits sets the container's limits on memory and processors. The result in lists the additional control
-// groups that the container must enter. The result unlimited lists the limits that cannot be enforced.
-func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, unlimited []string) {
-	for _, part := range []struct {
-		what   string
-		amount uint64
-		by     *limiter
-		set    func(dir string, amount uint64, old bool) error
+// setLimits sets the container's limits on memory and processors. It does not set a limit of 0. The result
+// extraGroups lists the groups of version 1 that the container must enter in addition to the manager's own.
+// The result unlimited lists the limits that cannot be enforced, as constraints such as "mem=512M".
+func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (extraGroups, unlimited []string) {
+	for _, limit := range []struct {
+		constraint string
+		amount     uint64
+		limiter    *limiter
+		set        func(dir string, amount uint64, v1 bool) error
 	}{
-		{what: fmt.Sprintf("mem=%dM", asked.Mem), amount: asked.Mem, by: m.mem, set: limitMemory},
-		{what: fmt.Sprintf("cpu-cores=%d", asked.CPUCores), amount: asked.CPUCores, by: m.cpu, set: limitCores},
+		{fmt.Sprintf("mem=%dM", asked.Mem), asked.Mem, m.mem, limitMemory},
+		{fmt.Sprintf("cpu-cores=%d", asked.CPUCores), asked.CPUCores, m.cpu, limitCores},
 	} {
-		if part.amount == 0 {
+		if limit.amount == 0 {
 			continue
 		}
-		if part.by == nil || part.by.enableControllers() != nil {
-			unlimited = append(unlimited, part.what)
+		if limit.limiter == nil || limit.limiter.enableControllers() != nil {
+			unlimited = append(unlimited, limit.constraint)
 			continue
 		}
 
-		dir := filepath.Join(part.by.folder, id)
-		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.amount, part.by.v1) != nil {
-			unlimited = append(unlimited, part.what)
+		v1 := limit.limiter.v1
+		dir := filepath.Join(limit.limiter.folder, id)
+		enforced := os.MkdirAll(dir, 0o755) == nil && limit.set(dir, limit.amount, v1) == nil
+		if !enforced {
+			unlimited = append(unlimited, limit.constraint)
 		}
-		if part.by.v1 {
-			in = append(in, dir)
+		if v1 {
+			extraGroups = append(extraGroups, dir)
 		}
 	}
 
-	return in, unlimited
+	return extraGroups, unlimited
 }
 
-// enableControllers creates the limiter's directory. For version 2 it also enables the controllers of
-// memory and processors for the groups in that directory.
+// enableControllers creates the limiter's directory. For version 2 it also tries to enable the controllers of
+// memory and processors for the groups in that directory. It returns an error only if it cannot create the
+// directory.
 func (l *limiter) enableControllers() error {
-	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.v1 {
+	if err := os.MkdirAll(l.folder, 0o755); err != nil {
 		return err
+	}
+	if l.v1 {
+		return nil
 	}
 
 	for _, dir := range []string{groupRoot, l.folder} {
@@ -276,18 +299,20 @@ func (l *limiter) enableControllers() error {
 	return nil
 }
 
-func limitMemory(dir string, mb uint64, old bool) error {
+// limitMemory limits the memory of a control group, in MiB. v1 is set for control groups of version 1.
+func limitMemory(dir string, mib uint64, v1 bool) error {
 	file := "memory.max"
-	if old {
+	if v1 {
 		file = "memory.limit_in_bytes"
 	}
-	return writeLimit(dir, file, strconv.FormatUint(mb<<20, 10))
+	return writeLimit(dir, file, strconv.FormatUint(mib<<20, 10))
 }
 
-// limitCores limits a control group to a number of processors. old is set for control groups of version 1.
-func limitCores(dir string, cores uint64, old bool) error {
+// limitCores limits the processor time of a control group to that of a number of cores. The kernel counts the
+// time in periods. The argument v1 is set for control groups of version 1.
+func limitCores(dir string, cores uint64, v1 bool) error {
 	const period = 100_000 // microseconds
-	if !old {
+	if !v1 {
 		return writeLimit(dir, "cpu.max", fmt.Sprintf("%d %d", cores*period, period))
 	}
 	if err := writeLimit(dir, "cpu.cfs_period_us", strconv.Itoa(period)); err != nil {
@@ -297,8 +322,8 @@ func limitCores(dir string, cores uint64, old bool) error {
 	return writeLimit(dir, "cpu.cfs_quota_us", strconv.FormatUint(cores*period, 10))
 }
 
-// writeLimit writes to a file of a control group. It does not create the file, since the kernel creates
-// these files.
+// writeLimit writes text to a file of a control group. It returns an error if the file does not exist, since
+// only the kernel can create such files.
 func writeLimit(dir, file, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

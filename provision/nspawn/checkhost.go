@@ -20,8 +20,9 @@ import (
 // minFreeDisk is the space that a machine needs to boot and for its logs, in MiB.
 const minFreeDisk = 100
 
-// HostSeries returns the default series of machines on this host with these settings: the series of the
-// configured tree, or the host's own. It returns an error with a hint if this host cannot run containers.
+// HostSeries returns the default series of machines on this host with the provider's settings in config: the
+// series of the configured tree, or the host's own. It returns an error with advice if this host cannot run
+// containers, or if a directory for storage does not exist.
 func HostSeries(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
@@ -33,7 +34,8 @@ func HostSeries(config map[string]string) (series string, err error) {
 	return provider.SeriesOf(cmp.Or(config["tree"], "/"))
 }
 
-// storageFolders returns the directories on this host that machines can use for storage.
+// storageFolders returns the directories on this host that machines can use for storage, from the setting
+// nspawn.storage. It returns an error unless each of them is the absolute path of an existing directory.
 func storageFolders(config map[string]string) ([]string, error) {
 	folders := strings.FieldsFunc(config["storage"], isSeparator)
 	for _, folder := range folders {
@@ -79,7 +81,7 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 }
 
 // checkHardware returns an error if this host does not meet the constraints, or if its disk is nearly full.
-// Only the free space counts as the disk's size, since a machine can use all of it.
+// The free space, in MiB, counts as the size of the machine's disk, since a machine can use no more.
 func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
 	host.Container = Name
 	host.RootDisk = free
@@ -101,32 +103,35 @@ type environmentRecord struct {
 }
 
 // readEnvironment reads the fields of the environment's record that a container needs. It makes the path of
-// the store absolute.
+// a SQLite store absolute. If there is no record, all fields are empty.
 func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	if err := p.env.ReadRecord(&r); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
 
-	if path, file := strings.CutPrefix(r.State, "sqlite:"); file && !filepath.IsAbs(path) {
+	path, isFile := strings.CutPrefix(r.State, "sqlite:")
+	if isFile && !filepath.IsAbs(path) {
 		r.State = "sqlite:" + filepath.Join(p.env.Dir, path)
 	}
 	return r, nil
 }
 
 // stateFolders returns the directories on this host that a container's agent needs to reach the state: the
-// directory of the state's file, or the directories of its sockets. It returns none if the state is on
-// servers. It returns an error if the state can be reached only at a loopback address.
+// directory of the state's file, or the directories of its sockets. It returns none if the agent reaches the
+// state over the network. It returns an error if the state has only loopback addresses, which a container
+// cannot reach.
 func (r environmentRecord) stateFolders() ([]string, error) {
-	scheme, rest, _ := strings.Cut(r.State, ":")
-	rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "?")
+	// The URL has the form SCHEME:[//]LOCATION[?OPTIONS].
+	scheme, location, _ := strings.Cut(r.State, ":")
+	location, _, _ = strings.Cut(strings.TrimPrefix(location, "//"), "?")
 	switch scheme {
 	case "", "sqlite":
-		return parentFolders(rest), nil
+		return parentFolders(location), nil
 	case "etcd+unix":
-		return parentFolders(strings.Split(rest, ",")...), nil
+		return parentFolders(strings.Split(location, ",")...), nil
 	}
 
-	hosts, _, _ := strings.Cut(rest, "/")
+	hosts, _, _ := strings.Cut(location, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
 		if !isLoopback(host) {
 			return nil, nil
@@ -137,6 +142,7 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
 }
 
+// parentFolders returns the directories of the files, each once. It ignores relative paths.
 func parentFolders(paths ...string) (folders []string) {
 	for _, path := range paths {
 		if folder := filepath.Dir(path); filepath.IsAbs(path) && !slices.Contains(folders, folder) {
@@ -146,19 +152,24 @@ func parentFolders(paths ...string) (folders []string) {
 	return folders
 }
 
-// isLoopback reports whether the address is a loopback address of this host. It returns false for a text
-// that is not an address.
+// isLoopback reports whether HOST:PORT is a loopback address of this host. The port is optional. It returns
+// false for a host name other than localhost.
 func isLoopback(hostPort string) bool {
 	host := hostPort
-	if at := strings.LastIndexByte(hostPort, ':'); at >= 0 {
-		host = hostPort[:at]
+	if colon := strings.LastIndexByte(hostPort, ':'); colon >= 0 {
+		host = hostPort[:colon]
 	}
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && a.IsLoopback()
+	if host == "localhost" {
+		return true
+	}
+
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.IsLoopback()
 }
 
-// resolveAgent finds the host's directories that the container needs for its agent and storage, and the
-// directory of the agent's binary. A confined container gets a gateway instead of the state's directories.
+// resolveAgent sets l.hostFolders to the host's directories that the container needs for its agent and
+// storage, and l.tools to the directory of the agent's binary. A confined container gets a gateway instead of
+// the state's directories.
 func (l *launch) resolveAgent() error {
 	r, err := l.provider.readEnvironment()
 	if err != nil {
@@ -172,6 +183,7 @@ func (l *launch) resolveAgent() error {
 		if err := l.confine(r); err != nil {
 			return err
 		}
+		// The agent reaches the state through the gateway.
 		folders = nil
 	}
 

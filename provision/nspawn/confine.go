@@ -9,6 +9,7 @@ import (
 	"bijou/provision/provider"
 )
 
+// checkConfined returns an error if the setting that confines containers is neither a boolean nor empty.
 func checkConfined(config map[string]string) error {
 	if value := config[provider.ConfinedSetting]; !slices.Contains([]string{"", "true", "false"}, value) {
 		return fmt.Errorf("%s.%s is %q: want true or false", Name, provider.ConfinedSetting, value)
@@ -16,7 +17,9 @@ func checkConfined(config map[string]string) error {
 	return nil
 }
 
-// confine prepares a container that gets the machine's gateway instead of the state's directories.
+// confine prepares a container whose agent reaches the state only through the machine's gateway. It sets
+// l.gateway and l.state, and creates the gateway's directory. It returns an error if the state is not in a
+// SQLite file on this host.
 func (l *launch) confine(r environmentRecord) error {
 	env := l.provider.env.Dir
 	if !strings.HasPrefix(r.State, "sqlite:") {
@@ -29,16 +32,17 @@ func (l *launch) confine(r environmentRecord) error {
 	return provider.MakeGatewayDir(env, l.spec.Machine)
 }
 
-// environmentArgs returns the mounts at the environment's path in the container. A container with a gateway
-// gets the gateway's directory there, which does not contain the state. Other containers get the
-// environment's directory, including later changes. A container of either kind can write only into its own
-// machine's directory below that path.
+// environmentArgs returns the options that mount directories at the environment's path in the container. A
+// container with a gateway gets the gateway's directory, which does not contain the state. Other containers
+// get the environment's directory. All of them can write only into their own machine's directory below that
+// path.
 func (l launch) environmentArgs() (args []string) {
 	env := l.provider.env.Dir
 	machines := mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines"))
 	if l.gateway == "" {
 		return []string{
 			mountOption("--bind-ro=", env, env), machines,
+			// An empty file system hides the files of other containers.
 			"--tmpfs=" + escapeMount(l.provider.dir) + ":mode=0700,size=4k",
 		}
 	}

@@ -22,37 +22,18 @@ var bootScript string
 // unitFolder is the directory of local unit files.
 const unitFolder = "etc/systemd/system"
 
-// prepareFiles writes the machine's own files over the tree, before its container starts. It does not change
-// files that a charm may have changed since the first start.
+// prepareFiles creates the machine's directories, and writes its own files to up/, the upper layer of the
+// overlay over the tree. It runs before each start of the container. It does not change files that a charm
+// may have changed since the first start.
 func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
-
-	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
-	for _, dir := range []string{
-		"up",
-		"work",
-		"root",
-		"machines/" + l.spec.Machine,
-		"up/" + unitFolder + "/multi-user.target.wants",
-		"up/" + jujud,
-		"up/usr/bin",
-	} {
-		if err := l.makeFolder(dir); err != nil {
-			return err
-		}
+	if err := l.writeCalls(); err != nil {
+		return err
 	}
 
-	// Charm libraries call jujud to find out Juju's version. Programs that charms run outside of hooks call
-	// juju-exec and juju-run.
-	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
-		if err := l.writeCall(path); err != nil {
-			return err
-		}
-	}
-
-	// The machine's own directory is mounted over this directory.
+	// In the container, the machine's own machines/ is mounted over this directory.
 	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil {
 		return err
 	}
@@ -80,32 +61,27 @@ func (l launch) prepareFiles() error {
 	return l.writeUnits()
 }
 
-// writeCall writes a script that calls the applet of the same name in the current tools directory. An upgrade
-// removes the tools of the first start.
-func (l launch) writeCall(path string) error {
-	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/%s; do exec \"$j\" \"$@\"; done\n",
-		l.provider.env.Dir, filepath.Base(path))
-	return osutil.WriteFile(filepath.Join(l.dir(), "up", path), []byte(script), 0o755, osutil.ExactMode)
-}
-
-// makeFolder creates a directory that all users in the container can enter, regardless of the umask of this
-// process.
-func (l launch) makeFolder(path string) error {
-	at := l.dir()
-	for _, name := range strings.Split(path, "/") {
-		at = filepath.Join(at, name)
-		err := os.Mkdir(at, 0o755)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
+// writeCalls creates the directories below the machine's directory, and writes the scripts that call applets.
+func (l launch) writeCalls() error {
+	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
+	for _, dir := range []string{
+		"up",
+		"work",
+		"root",
+		"machines/" + l.spec.Machine,
+		"up/" + unitFolder + "/multi-user.target.wants",
+		"up/" + jujud,
+		"up/usr/bin",
+	} {
+		if err := l.makeFolder(dir); err != nil {
 			return err
 		}
+	}
 
-		if err := os.Chmod(at, 0o755); err != nil {
-			return err
-		}
-		if err := osutil.SyncDir(filepath.Dir(at)); err != nil {
+	// Charm libraries call jujud to find out Juju's version. Programs that charms run outside of hooks call
+	// juju-exec and juju-run.
+	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
+		if err := l.writeCall(path); err != nil {
 			return err
 		}
 	}
@@ -113,18 +89,57 @@ func (l launch) makeFolder(path string) error {
 	return nil
 }
 
+// writeCall writes a script that calls the applet of the same name. The script finds the directory of tools
+// whenever it runs, since an upgrade replaces that directory.
+func (l launch) writeCall(path string) error {
+	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/%s; do exec \"$j\" \"$@\"; done\n",
+		l.provider.env.Dir, filepath.Base(path))
+	return osutil.WriteFile(filepath.Join(l.dir(), "up", path), []byte(script), 0o755, osutil.ExactMode)
+}
+
+// makeFolder creates a directory, and its parents, below the machine's directory. All users in the container
+// can enter the new directories, regardless of the umask of this process. Existing directories do not change.
+func (l launch) makeFolder(path string) error {
+	dir := l.dir()
+	for _, name := range strings.Split(path, "/") {
+		dir = filepath.Join(dir, name)
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+		if err := osutil.SyncDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// hostname returns the container's host name, such as "prod-3".
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
-// hostPrefix returns the prefix of the machines' host names. The prefix is based on the environment's name.
+// hostPrefix returns the prefix of the machines' host names: the environment's name with a hyphen, without
+// the characters that a host name cannot have. It is "" if no character is left.
 func (p *Provider) hostPrefix() string {
-	plain := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+	const maxLength = 40
+	name := strings.Map(func(r rune) rune {
+		isLetter := r >= 'a' && r <= 'z'
+		isDigit := r >= '0' && r <= '9'
+		if isLetter || isDigit || r == '-' {
 			return r
 		}
 		return -1
 	}, strings.ToLower(p.env.Name))
 
-	return strings.TrimLeft(plain[:min(len(plain), 40)]+"-", "-")
+	// A host name cannot begin with a hyphen.
+	return strings.TrimLeft(name[:min(len(name), maxLength)]+"-", "-")
 }
 
 // machineID returns the content of machine-id(5) for a token. The same token always has the same ID.
@@ -133,7 +148,12 @@ func machineID(token string) string { return osutil.Digest([]byte("machine " + t
 // writeOnce writes a file, unless the machine already has the file or has removed it.
 func (l launch) writeOnce(path, text string) error {
 	file := filepath.Join(l.dir(), "up", path)
-	if _, err := os.Lstat(file); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	// If the machine has removed the file, the overlay has a special file in its place.
+	_, err := os.Lstat(file)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := l.makeFolder("up/" + filepath.Dir(path)); err != nil {
@@ -146,10 +166,8 @@ func (l launch) writeOnce(path, text string) error {
 // writeUnits writes the unit files of the container's network and agent, and masks units that are not
 // useful in a container.
 func (l launch) writeUnits() error {
-	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
-		serviceFiles,
-		"*.service",
-	)
+	functions := template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}
+	templates, err := template.New("").Funcs(functions).ParseFS(serviceFiles, "*.service")
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
@@ -157,7 +175,7 @@ func (l launch) writeUnits() error {
 
 	for file, name := range map[string]string{"network.service": "bijou-network.service", "agent.service": "bijou-agent.service"} {
 		var text strings.Builder
-		err := all.ExecuteTemplate(&text, file, map[string]any{
+		err := templates.ExecuteTemplate(&text, file, map[string]any{
 			"Dir":        l.provider.env.Dir,
 			"Tools":      l.tools,
 			"Machine":    l.spec.Machine,
@@ -178,8 +196,7 @@ func (l launch) writeUnits() error {
 		}
 	}
 
-	// These units are not useful in a container. In particular, apt's timers could lock apt at any moment, so
-	// that hooks could not use it.
+	// apt's timers could lock apt at any moment, and hooks could then not use apt.
 	var masked []string
 	for _, name := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		masked = append(masked, filepath.Join(folder, name))
@@ -196,7 +213,8 @@ func quoteWord(w string) string {
 }
 
 // routeCommand returns the command that sets the container's default route. If this host does not forward
-// packets, it returns "true", since with a route that leads nowhere, programs would wait.
+// packets, it returns the command "true", which does nothing. With a route, connections to other networks
+// would then time out slowly instead of failing at once.
 func routeCommand(address string) string {
 	if !hostForwards() {
 		return "true"
@@ -207,6 +225,6 @@ func routeCommand(address string) string {
 
 // hostForwards reports whether the host forwards packets of IPv4. It returns false if it cannot determine this.
 func hostForwards() bool {
-	said, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
-	return strings.TrimSpace(string(said)) == "1"
+	setting, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+	return strings.TrimSpace(string(setting)) == "1"
 }

@@ -32,11 +32,11 @@ type launch struct {
 	provider    *Provider
 	spec        provider.Spec
 	record      provider.Record
-	tree        string
-	lock        *os.File
-	boot        io.Writer
-	tools       string   // the directory of the agent's binary
-	hostFolders []string // directories of the host that are mounted in the container at the same paths
+	tree        string    // the directory tree below the container's overlay
+	lock        *os.File  // the lock of the instance
+	boot        io.Writer // for the output and progress of the boot
+	tools       string    // the directory of the agent's binary
+	hostFolders []string  // directories of the host that are mounted in the container at the same paths
 
 	gateway string // the directory of the machine's gateway, or empty if the container can reach the state itself
 	state   string // the state's URL, or empty for the URL in environment.yaml
@@ -48,8 +48,8 @@ func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
 // bootedFile marks a container that has booted.
 const bootedFile = "booted"
 
-// hasBooted reports whether the container's system has booted. Before that, the container's only process may
-// be a shell, for example if the process that started it was killed.
+// hasBooted reports whether the container's system has booted. A running container that has not booted may be
+// only the shell that starts it, for example if this program was killed in the middle of a boot.
 func (p *Provider) hasBooted(id string) bool {
 	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
 	return err == nil
@@ -84,6 +84,8 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	return nil
 }
 
+// endContainer kills all processes of a container, and removes its network link. It returns nil if there is no
+// such container. It keeps the container's files.
 func (p *Provider) endContainer(ctx context.Context, id string) error {
 	if err := p.manager.kill(ctx, id); err != nil {
 		return err
@@ -91,7 +93,7 @@ func (p *Provider) endContainer(ctx context.Context, id string) error {
 	return removeLink(ctx, id)
 }
 
-// abort removes the container. It works even if ctx is done.
+// abort ends the container, even if ctx is done.
 func (l launch) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -134,7 +136,8 @@ func (l launch) runContainer(ctx context.Context) error {
 	return l.awaitReady(ctx, ready, console)
 }
 
-// warnUnlimited prints the constraints that are not enforced.
+// warnUnlimited prints a warning with the constraints that are not enforced: the given ones, and those on the
+// disk and on CPU power, which are never enforced.
 func (l launch) warnUnlimited(unlimited []string) {
 	asked := l.spec.Constraints.Hardware()
 	if asked.RootDisk > 0 {
@@ -223,8 +226,10 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 
-	for message := make([]byte, 4096); ctx.Err() == nil; {
-		// This fails only if the socket is closed. In that case, the read below also fails.
+	message := make([]byte, 4096)
+	for ctx.Err() == nil {
+		// Wait only a moment for a message, so that the output and the container are also checked.
+		// SetReadDeadline fails only if the socket is closed. In that case, the read below also fails.
 		_ = ready.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		n, err := ready.Read(message)
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -232,7 +237,9 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 		}
 
 		console.readOn()
-		if strings.Contains("\n"+string(message[:n]), "\nREADY=1") {
+		// READY=1 is one of the lines of a message.
+		isReady := strings.Contains("\n"+string(message[:n]), "\nREADY=1")
+		if isReady {
 			fmt.Fprintf(l.boot, "container %s is up\n", l.id())
 			return nil
 		}
@@ -242,6 +249,7 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 			return err
 		}
 		if !runs {
+			// Read the output between the last read and the end.
 			console.readOn()
 			return fmt.Errorf("the container ended at once, with the output: %s", console.lastOutput())
 		}
@@ -266,7 +274,8 @@ type console struct {
 // maxConsoleLine limits a line of the console, in bytes.
 const maxConsoleLine = 64 << 10
 
-// openConsole opens the container's console log, and skips the output of previous boots.
+// openConsole opens the container's console log, and creates it if it is missing. It skips the output of
+// previous boots. The new lines are written to l.boot when the console is read.
 func (l launch) openConsole() (*console, error) {
 	path := filepath.Join(l.dir(), "console.log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
@@ -304,6 +313,8 @@ func (c *console) addLine(w io.Writer, line string) {
 	c.lastLines = append(c.lastLines[max(0, len(c.lastLines)-2):], line)
 }
 
+// lastOutput returns the last lines of output, including an incomplete one, for an error message. It returns
+// "nothing" if there was no output. The console cannot be read further afterwards.
 func (c *console) lastOutput() string {
 	c.lines.Close()
 	if len(c.lastLines) == 0 {

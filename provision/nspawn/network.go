@@ -22,7 +22,7 @@ import (
 // networkFile is the file that records the environment's network.
 const networkFile = "network.json"
 
-// network is the content of networkFile. It exists as long as there are instances.
+// network is the content of networkFile, which exists as long as there are instances.
 type network struct {
 	Subnet netip.Prefix `json:"subnet"`
 	// Last is the address that was last given to a machine. Addresses are given in turn, so that the
@@ -37,22 +37,27 @@ const (
 	lastHost    = 250
 )
 
-// networkCount is the number of /24 networks in 10.64.0.0/10, from which networks are chosen.
+// networkCount is the number of /24 networks in 10.64.0.0/10. chooseNetwork chooses one of them.
 const networkCount = 64 << 8
 
+// bridgeName returns the name of the bridge that connects the environment's containers with this host.
 func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 
-// ensureNetwork gives the machine an address in the environment's network, and creates the network if it does
-// not exist. The caller must hold the environment's lock.
+// ensureNetwork creates the environment's network and its bridge if they do not exist. It sets r.Address to
+// an unused address in the network, unless the record already has one. The caller must hold the lock on
+// p.dir.
 func (p *Provider) ensureNetwork(r *provider.Record) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
-	there, err := jsonfile.Read(path, &n)
-	if !there {
-		n, err = p.chooseNetwork()
-	}
+	exists, err := jsonfile.Read(path, &n)
 	if err != nil {
 		return err
+	}
+	if !exists {
+		n, err = p.chooseNetwork()
+		if err != nil {
+			return err
+		}
 	}
 
 	if r.Address == "" {
@@ -81,13 +86,17 @@ func (p *Provider) chooseNetwork() (network, error) {
 		return parseNetwork(asked, taken)
 	}
 
+	// Each environment begins at a different network, so that two environments are unlikely to choose the same
+	// network at the same time.
 	h := fnv.New32a()
-	// The hash makes it unlikely that two environments choose the same network at the same time.
 	h.Write([]byte(p.namePrefix))
+	first := h.Sum32()
 
 	for try := range uint32(networkCount) {
-		at := (h.Sum32() + try) % networkCount
-		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(64 + at>>8), byte(at), 0}), 24)
+		number := (first + try) % networkCount
+		// The number becomes the second and third byte of the address.
+		address := netip.AddrFrom4([4]byte{10, byte(64 + number>>8), byte(number), 0})
+		subnet := netip.PrefixFrom(address, 24)
 		if findOverlap(subnet, taken) == nil {
 			return network{Subnet: subnet}, nil
 		}
@@ -103,12 +112,13 @@ func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 		return network{}, fmt.Errorf("nspawn.network is %q: want one like 10.77.0.0/24", asked)
 	}
 	if other := findOverlap(subnet.Masked(), taken); other != nil {
-		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another", asked, other)
+		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another network", asked, other)
 	}
 
 	return network{Subnet: subnet.Masked()}, nil
 }
 
+// findOverlap returns the first of the taken networks that overlaps the subnet, or nil if there is none.
 func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	i := slices.IndexFunc(taken, subnet.Overlaps)
 	if i < 0 {
@@ -117,54 +127,85 @@ func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	return &taken[i]
 }
 
-// listUsedNetworks returns the networks in this host's routes and on its interfaces, except that of the
+// listUsedNetworks returns the IPv4 networks in this host's routes and on its interfaces, except those of the
 // environment's own bridge.
 func (p *Provider) listUsedNetworks() ([]netip.Prefix, error) {
+	routes, err := listRoutes(p.bridgeName())
+	if err != nil {
+		return nil, err
+	}
+	// Interfaces that are down have no routes.
+	onInterfaces, err := listInterfaceNetworks(p.bridgeName())
+	if err != nil {
+		return nil, err
+	}
+
+	return append(routes, onInterfaces...), nil
+}
+
+// listRoutes returns the destinations of this host's routes, except the default route and the routes of the
+// given bridge.
+func listRoutes(exceptBridge string) ([]netip.Prefix, error) {
 	f, err := os.Open("/proc/net/route")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 
-	var all []netip.Prefix
+	var routes []netip.Prefix
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		// The columns are: interface, destination, gateway, flags, three counters, mask.
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 8 || fields[0] == p.bridgeName() {
+		if len(fields) < 8 || fields[0] == exceptBridge {
 			continue
 		}
 
-		// The default route is not a used network.
-		if prefix, ok := parseRoute(fields[1], fields[7]); ok && prefix.Bits() > 0 {
-			all = append(all, prefix)
+		route, ok := parseRoute(fields[1], fields[7])
+		isDefault := route.Bits() == 0
+		if ok && !isDefault {
+			routes = append(routes, route)
 		}
 	}
 
-	links, err := net.Interfaces()
+	return routes, nil
+}
+
+// listInterfaceNetworks returns the IPv4 networks of the addresses of this host's interfaces, except those of
+// the given bridge.
+func listInterfaceNetworks(exceptBridge string) ([]netip.Prefix, error) {
+	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
 
-	// Interfaces that are down have no routes.
-	for _, l := range links {
-		addresses, _ := l.Addrs() // fails if the interface was removed in the meantime
+	var networks []netip.Prefix
+	for _, i := range interfaces {
+		if i.Name == exceptBridge {
+			continue
+		}
+
+		// This fails if the interface was removed in the meantime.
+		addresses, _ := i.Addrs()
 		for _, a := range addresses {
 			prefix, err := netip.ParsePrefix(a.String())
-			if err == nil && l.Name != p.bridgeName() && prefix.Addr().Is4() {
-				all = append(all, prefix.Masked())
+			if err == nil && prefix.Addr().Is4() {
+				networks = append(networks, prefix.Masked())
 			}
 		}
 	}
 
-	return all, nil
+	return networks, nil
 }
 
-// parseRoute parses a destination and its mask from /proc/net/route, in hexadecimal. It returns ok false if
-// they are not of IPv4.
+// parseRoute parses a destination and its mask from /proc/net/route, in hexadecimal. The result ok is false
+// if they are not of IPv4.
 func parseRoute(destination, mask string) (route netip.Prefix, ok bool) {
 	d, destinationErr := hex.DecodeString(destination)
 	m, maskErr := hex.DecodeString(mask)
-	if destinationErr != nil || maskErr != nil || len(d) != 4 || len(m) != 4 {
+	if destinationErr != nil || maskErr != nil {
+		return netip.Prefix{}, false
+	}
+	if len(d) != 4 || len(m) != 4 {
 		return netip.Prefix{}, false
 	}
 
@@ -175,18 +216,20 @@ func parseRoute(destination, mask string) (route netip.Prefix, ok bool) {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte(d)), bits), true
 }
 
-// nextAddress returns the first unused address after the one that was given last. After the network's last
-// address, it continues with the first one.
+// nextAddress returns the first unused address for a machine after n.Last. After the network's last address
+// for machines, it continues with the first one.
 func (p *Provider) nextAddress(n network) (netip.Addr, error) {
-	all, err := p.listInstances()
+	instances, err := p.listInstances()
 	if err != nil {
 		return netip.Addr{}, err
 	}
 
 	used := map[string]bool{}
-	for _, i := range all {
+	for _, i := range instances {
 		used[i.Private] = true
 	}
+
+	// host is the last byte of an address.
 	host := firstHost - 1
 	if n.Last.IsValid() {
 		host = int(n.Last.As4()[3])
@@ -210,13 +253,16 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	)
 }
 
+// addressAt returns the address in the network that has this last byte.
 func (n network) addressAt(last byte) netip.Addr {
 	b := n.Subnet.Addr().As4()
 	b[3] = last
 	return netip.AddrFrom4(b)
 }
 
-// createBridge creates the environment's bridge, unless it exists, and brings it up.
+// createBridge creates the environment's bridge, unless it exists. It gives the bridge this host's address in
+// the network, and brings it up. It returns an error if the bridge does not exist, and this host uses the
+// network elsewhere.
 func (p *Provider) createBridge(n network) error {
 	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
 		taken, err := p.listUsedNetworks()
@@ -243,6 +289,7 @@ func (p *Provider) createBridge(n network) error {
 	return runIP("link", "set", p.bridgeName(), "up")
 }
 
+// removeBridge removes the environment's bridge, if it exists.
 func (p *Provider) removeBridge() error {
 	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
 		return nil
@@ -251,21 +298,27 @@ func (p *Provider) removeBridge() error {
 }
 
 // removeLink removes the network link of a container that has stopped. The kernel also removes the link, but
-// only after a while. Until then, the next container could not get a link with that name.
+// only after a while. Until then, the next container could not get a link with that name. It returns nil if
+// there is no such link.
 func removeLink(ctx context.Context, id string) error {
-	// See systemd-nspawn(1). If the name is too long for a link, it is an alternative name of the link.
+	// systemd-nspawn(1) defines this name. A name that is too long for a link becomes an alternative name of
+	// the link, by which ip also finds the link.
 	link := "vb-" + id
 	exists := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
 	if !exists() {
 		return ctx.Err()
 	}
-	if err := runIP("link", "delete", link); err != nil && exists() {
+
+	err := runIP("link", "delete", link)
+	if err != nil && exists() {
 		return err
 	}
 
+	// If the deletion failed, the kernel has removed the link first.
 	return nil
 }
 
+// runIP runs ip(8). Its error contains the output.
 func runIP(args ...string) error {
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot run ip %s: %w: %s",

@@ -52,20 +52,25 @@ func settings() []string {
 	return []string{"apt-repository", provider.ConfinedSetting, "network", "packages", "storage", "tree"}
 }
 
-// CheckSettings returns an error if there is a setting that the provider does not have, or an invalid
-// mirror.
+// CheckSettings returns an error if config has a setting that the provider does not have, an invalid mirror,
+// or an invalid value of the setting that confines containers. An empty mirror is valid, and counts as unset.
 func CheckSettings(config map[string]string) error {
 	if err := checkConfined(config); err != nil {
 		return err
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(config)) {
-		if series, ok := strings.CutPrefix(key, "mirror."); ok && series != "" {
-			if err := checkMirror(series, config[key]); err != nil && config[key] != "" {
+		series, isMirror := strings.CutPrefix(key, "mirror.")
+		if isMirror && series != "" {
+			if config[key] == "" {
+				continue
+			}
+			if err := checkMirror(series, config[key]); err != nil {
 				return err
 			}
 			continue
 		}
+
 		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
 			return fmt.Errorf("%s has no setting %q: it has %s, tree.SERIES, and mirror.SERIES",
 				Name, key, strings.Join(settings(), ", "))
@@ -110,15 +115,16 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, err
 	}
 
-	// If the instance cannot be read, it is read again below, under its lock.
+	// A running container needs no lock. An error is ignored, since the instance is read again below, under its
+	// lock.
 	id := p.instanceID(spec.Machine)
 	if i, err := p.readInstance(id); err == nil && i.Running {
 		return i, nil
 	}
+
 	if err := checkHost(); err != nil {
 		return provider.Instance{}, err
 	}
-
 	if err := p.checkNewMachine(spec); err != nil {
 		return provider.Instance{}, err
 	}
@@ -131,7 +137,8 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	if err := l.resolveAgent(); err != nil {
 		return provider.Instance{}, err
 	}
-	if l.record, l.lock, err = p.recordInstance(ctx, spec); err != nil {
+	l.record, l.lock, err = p.recordInstance(ctx, spec)
+	if err != nil {
 		return provider.Instance{}, err
 	}
 	defer l.lock.Close()
@@ -148,7 +155,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 }
 
 // Stop stops the container and removes its files. After the environment's last container, it also removes
-// the network.
+// the files and the network that all containers share. It returns nil if the container does not exist.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	defer func() {
 		if err != nil {
@@ -157,12 +164,12 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	}()
 
 	if !idForm().MatchString(id) {
-		return errors.New("this is not an instance of this provider")
+		return errors.New("an instance of this provider cannot have this ID")
 	}
 
 	dir := filepath.Join(p.dir, id)
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
-		// An interrupted Stop may have left the shared files.
+		// An earlier Stop may have been interrupted before it removed the shared files.
 		return p.sweepShared(ctx)
 	}
 	lock, err := osutil.LockDir(ctx, dir)
@@ -217,6 +224,7 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
+// withAdvice adds advice to the error of a full disk. It returns other errors unchanged.
 func withAdvice(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: free some space, then retry", err)
@@ -232,9 +240,10 @@ type containerManager interface {
 	start(ctx context.Context, id string, c command) (unlimited []string, err error)
 	// isRunning reports whether any process of the container is running.
 	isRunning(id string) (bool, error)
-	// kill kills all processes of the container, and blocks until all have ended.
+	// kill kills all processes of the container, and blocks until all have ended. It returns nil if the
+	// container has no processes.
 	kill(ctx context.Context, id string) error
-	// close removes what the manager has created for all containers.
+	// close removes the control groups that all containers share. No container may be running.
 	close() error
 }
 
@@ -242,7 +251,7 @@ type containerManager interface {
 type command struct {
 	args   []string             // the arguments of boot.sh after the control groups
 	log    string               // the file for the output
-	lock   *os.File             // inherited by boot.sh, which holds the lock until the container is starting
+	lock   *os.File             // boot.sh inherits the lock, and releases it when isRunning can find the container
 	limits constraints.Hardware // only Mem and CPUCores are enforced; 0 means no limit
 }
 
@@ -255,6 +264,7 @@ var idForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
 })
 
+// instanceID returns the ID of a machine's instance, which also names its container and directory.
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
 // recordInstance creates the machine's directory and record, with an address in the environment's network. It
@@ -264,14 +274,14 @@ func (p *Provider) recordInstance(
 	ctx context.Context,
 	spec provider.Spec,
 ) (r provider.Record, lock *os.File, err error) {
-	all, err := osutil.LockDir(ctx, p.dir)
+	sharedLock, err := osutil.LockDir(ctx, p.dir)
 	if err != nil {
 		return r, nil, err
 	}
-	defer all.Close()
+	defer sharedLock.Close()
 
 	dir := filepath.Join(p.dir, p.instanceID(spec.Machine))
-	// A record that cannot be read is replaced.
+	// If the record exists, it has the machine's address. A record that cannot be read is replaced.
 	r, _ = provider.ReadRecord(dir)
 	r.Environment = spec.Environment
 	r.Machine = spec.Machine
@@ -287,15 +297,15 @@ func (p *Provider) recordInstance(
 		return r, nil, err
 	}
 
-	// The environment is unlocked before the boot, so that other machines can start.
-	all.Close()
+	// Release the shared lock before waiting for the instance's lock, so that other machines can start.
+	sharedLock.Close()
 	lock, err = osutil.LockDir(ctx, dir)
 	return r, lock, err
 }
 
 // readInstance reads an instance. It returns fs.ErrNotExist if there is no such instance. An instance counts
-// as running once it has booted, since before that its only process may be a shell. If its record cannot be
-// read, it counts as an instance of this environment and of the machine in its name.
+// as running only after it has booted. Before that, its only process may be a shell. An instance whose record
+// cannot be read counts as one of this environment, and of the machine in its ID.
 func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	r, err := provider.ReadRecord(filepath.Join(p.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {

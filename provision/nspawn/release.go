@@ -34,8 +34,8 @@ type distribution struct {
 	components     string // the archive's components from which a machine installs, or "" for main
 }
 
-// distributions returns the known distributions by name. Each has the debootstrap script to which
-// debootstrap's own symlinks for newer releases point.
+// distributions returns the known distributions by name. Each has the script to which debootstrap's symlinks
+// for the distribution's newer releases point.
 func distributions() map[string]distribution {
 	return map[string]distribution{
 		"debian": {script: "sid", keyring: "debian-archive-keyring.gpg", keyringPackage: "debian-archive-keyring", components: ""},
@@ -48,8 +48,8 @@ var keyringLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\s*keyring\s+(/\S+)`)
 })
 
-// findRelease returns the release for that series. It returns an error if debootstrap does not know the
-// series.
+// findRelease returns the release for a series. It returns an error if debootstrap is not installed, or has
+// no script for the series. For a newer release of a known distribution, it uses the distribution's script.
 func findRelease(series string) (release, error) {
 	if !nameForm().MatchString(series) {
 		return release{}, fmt.Errorf("%q is not a series", series)
@@ -59,7 +59,9 @@ func findRelease(series string) (release, error) {
 	}
 
 	scripts := []string{series}
-	if base := charm.BaseOfSeries(series); base.Version != "" {
+	base := charm.BaseOfSeries(series)
+	isKnown := base.Version != ""
+	if isKnown {
 		scripts = append(scripts, distributions()[base.Name].script)
 	}
 
@@ -81,9 +83,10 @@ func readRelease(series, script, text string) release {
 		r.keyrings = append(r.keyrings, found[1])
 	}
 
+	// The keyring shows the distribution.
 	for name, d := range distributions() {
-		isOf := func(path string) bool { return filepath.Base(path) == d.keyring }
-		if slices.ContainsFunc(r.keyrings, isOf) {
+		isItsKeyring := func(path string) bool { return filepath.Base(path) == d.keyring }
+		if slices.ContainsFunc(r.keyrings, isItsKeyring) {
 			r.distribution = name
 		}
 	}
@@ -91,51 +94,58 @@ func readRelease(series, script, text string) release {
 	return r
 }
 
-// checkKeyring returns an error if this host cannot verify the release's archive, since debootstrap itself
-// would only print a warning.
+// checkKeyring returns an error if this host has none of the keyrings that can verify the release's archive.
+// Without this check, debootstrap would only print a warning. It returns nil if the release needs no keyring.
 func (r release) checkKeyring() error {
-	isThere := func(path string) bool { _, err := os.Stat(path); return err == nil }
-	if len(r.keyrings) == 0 || slices.ContainsFunc(r.keyrings, isThere) {
+	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	if len(r.keyrings) == 0 || slices.ContainsFunc(r.keyrings, exists) {
 		return nil
 	}
 
-	missing := fmt.Sprintf("this host has no %s to check the archive of the series %q with", r.keyrings[len(r.keyrings)-1], r.series)
+	wanted := r.keyrings[len(r.keyrings)-1]
+	missing := fmt.Sprintf("this host has no %s to check the archive of the series %q with", wanted, r.series)
 	if d, ok := distributions()[r.distribution]; ok {
 		return fmt.Errorf("%s: apt-get install %s", missing, d.keyringPackage)
 	}
 	return errors.New(missing)
 }
 
-// args returns debootstrap's arguments for a tree in dir.
+// args returns debootstrap's arguments for a tree with the packages in dir. If mirror is "", debootstrap uses
+// the mirror in its script.
 func (r release) args(dir, mirror string, packages []string) []string {
 	args := []string{"--variant=minbase", "--include=" + strings.Join(packages, ",")}
 	if components := distributions()[r.distribution].components; components != "" {
 		args = append(args, "--components="+components)
 	}
 
-	// If mirror is "", debootstrap uses the mirror in its script.
 	return append(args, r.series, dir, mirror, r.script)
 }
 
-// findMirror returns the mirror in the settings, or otherwise the mirror of this host's own apt if that
-// mirror has the distribution. It returns "" to leave the choice to debootstrap.
+// findMirror returns the mirror in the settings. If the settings have none, it returns the mirror that this
+// host's own apt uses for the release, or for a different release of the same distribution. It returns "" if
+// debootstrap must choose the mirror. It returns an error if the mirror in the settings is invalid.
 func (r release) findMirror(ctx context.Context, config map[string]string) (string, error) {
 	if given := config["mirror."+r.series]; given != "" {
 		return given, checkMirror(r.series, given)
 	}
-	if m := aptMirror(ctx, r.series); m != "" {
-		return m, nil
+	if mirror := aptMirror(ctx, r.series); mirror != "" {
+		return mirror, nil
 	}
 
-	own, err := provider.SeriesOf("/")
+	hostSeries, err := provider.SeriesOf("/")
 	if err != nil {
 		return "", nil
 	}
-	host, err := findRelease(own)
-	if err != nil || r.distribution == "" || host.distribution != r.distribution {
+	host, err := findRelease(hostSeries)
+	if err != nil {
 		return "", nil
 	}
-	return aptMirror(ctx, own), nil
+	isSameDistribution := r.distribution != "" && host.distribution == r.distribution
+	if !isSameDistribution {
+		return "", nil
+	}
+
+	return aptMirror(ctx, hostSeries), nil
 }
 
 // checkMirror returns an error if the mirror is not a URL from which debootstrap can download, or if it looks
@@ -148,8 +158,9 @@ func checkMirror(series, mirror string) error {
 	return nil
 }
 
-// CheckSeries returns an error if machines of the given series cannot boot on this host with these settings: there
-// is no tree of the series, and none can be created. The error names the package to install.
+// CheckSeries returns an error if machines of the given series cannot boot on this host with the settings in
+// config. This is the case if the series has no tree, and none can be created. If a package is missing, the
+// error names the package to install.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)
 	if err != nil {

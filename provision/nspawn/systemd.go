@@ -17,10 +17,13 @@ import (
 // systemctl and journalctl can show.
 type systemdManager struct{}
 
+// unitName returns the name of the container's transient service.
 func unitName(id string) string { return "bijou-" + id + ".service" }
 
-// start starts the command as a systemd unit. systemd refuses a second unit with the same name.
+// start starts the container as a systemd unit. It returns an error if a unit of the same name exists. systemd
+// enforces both limits, so unlimited is nil.
 func (systemdManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
+	// With STAY, boot.sh replaces itself with the container, so that the unit lasts as long as the container.
 	args := []string{
 		"--quiet", "--collect", "--unit=" + unitName(id), "--slice=machine.slice", "--setenv=STAY=yes",
 		"--description=bijou: container " + id, "--property=Delegate=yes", "--property=KillMode=mixed",
@@ -32,6 +35,7 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 		args = append(args, fmt.Sprintf("--property=MemoryMax=%dM", c.limits.Mem))
 	}
 	if c.limits.CPUCores > 0 {
+		// 100 % is one processor.
 		args = append(args, fmt.Sprintf("--property=CPUQuota=%d00%%", c.limits.CPUCores))
 	}
 	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
@@ -45,13 +49,14 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 	return nil, err
 }
 
+// isRunning reports whether the container's unit can have processes.
 func (systemdManager) isRunning(id string) (bool, error) {
-	out, err := runProgram(context.Background(), "systemctl", "show", "--property=ActiveState", "--value",
+	activeState, err := runProgram(context.Background(), "systemctl", "show", "--property=ActiveState", "--value",
 		unitName(id))
-	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
+	return slices.Contains([]string{"active", "activating", "deactivating", "reloading"}, activeState), err
 }
 
-// kill kills the container's unit, and waits until it has ended.
+// kill kills all processes of the container's unit, and waits until the unit has ended.
 func (m systemdManager) kill(ctx context.Context, id string) error {
 	if runs, err := m.isRunning(id); err != nil || !runs {
 		return err
@@ -73,18 +78,20 @@ func (m systemdManager) kill(ctx context.Context, id string) error {
 // close does nothing, since systemd removes units that have ended.
 func (systemdManager) close() error { return nil }
 
-// runProgram runs the program and returns its stdout. Its stderr is used only in errors.
+// runProgram runs the program and returns its stdout, without surrounding space. If the program fails, it also
+// returns an error with the program's stderr and stdout.
 func runProgram(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)
-	var out, warned bytes.Buffer
-	c.Stdout = &out
-	c.Stderr = &warned
+	var stdout, stderr bytes.Buffer
+	c.Stdout = &stdout
+	c.Stderr = &stderr
+
 	err := c.Run()
-	said := strings.TrimSpace(out.String())
+	output := strings.TrimSpace(stdout.String())
 	if err != nil {
-		return said, fmt.Errorf("cannot run %s: %w: %s", program, err, strings.TrimSpace(warned.String()+said))
+		return output, fmt.Errorf("cannot run %s: %w: %s", program, err, strings.TrimSpace(stderr.String()+output))
 	}
 
-	return said, nil
+	return output, nil
 }

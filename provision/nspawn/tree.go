@@ -32,9 +32,11 @@ const (
 	treeVersion = "-2"
 )
 
+// isSeparator reports whether the character separates words in a setting: a comma or space.
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-// extraPackages returns the packages that the setting nspawn.packages adds to the tree, sorted.
+// extraPackages returns the packages that the setting nspawn.packages adds to the tree, sorted and without
+// duplicates. It returns an error for a word that cannot be the name of a package.
 func extraPackages(config map[string]string) ([]string, error) {
 	names := strings.FieldsFunc(config["packages"], isSeparator)
 	slices.Sort(names)
@@ -52,10 +54,10 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
 })
 
-// ensureTree returns the directory tree from which the machine boots. A machine that has booted before keeps
-// its tree, since its own files are an overlay over that tree. Otherwise ensureTree creates the tree if it is
-// missing. The series can be any that debootstrap knows. All environments with the same packages share a
-// tree.
+// ensureTree returns the directory tree from which the machine boots. If the settings name a tree, it returns
+// that tree. A machine that has booted before keeps its tree, since its own files are an overlay over that
+// tree. Otherwise ensureTree returns the tree of the series in the cache, and creates it with debootstrap if
+// it is missing. All environments with the same packages share that tree.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)
@@ -72,7 +74,8 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	dir := treeFolder(series, added)
 	// If the machine has not booted before, previous is empty.
 	previous, _ := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base"))
-	if filepath.Dir(previous) == filepath.Dir(dir) && treeHas(previous, ".") {
+	isInCache := filepath.Dir(previous) == filepath.Dir(dir)
+	if isInCache && treeHas(previous, ".") {
 		return previous, checkTree(previous, series)
 	}
 	if treeHas(dir, ".") {
@@ -86,17 +89,18 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	return dir, checkTree(dir, series)
 }
 
-// givenTree returns the tree that the settings name for the series. It returns "" if the provider must create
-// one. If there is a mirror for the series, the provider must create a tree unless the settings name a tree
-// for that series.
+// givenTree returns the tree that the settings name for the series: tree.SERIES, or otherwise tree. It returns
+// "" if the provider must create a tree. A mirror for the series takes precedence over the setting tree.
 func givenTree(config map[string]string, series string) string {
-	if config["mirror."+series] != "" {
+	hasMirror := config["mirror."+series] != ""
+	if hasMirror {
 		return config["tree."+series]
 	}
 	return cmp.Or(config["tree."+series], config["tree"])
 }
 
-// treeFolder returns the path of the series' tree that has the additional packages.
+// treeFolder returns the path in the cache of the series' tree with the added packages. The path differs for
+// each set of packages.
 func treeFolder(series string, added []string) string {
 	dir := filepath.Join(cacheFolder(), "trees", series+treeVersion)
 	if len(added) > 0 {
@@ -135,7 +139,7 @@ func checkTree(dir, series string) error {
 	return nil
 }
 
-// treeHas reports whether the tree has the file.
+// treeHas reports whether the tree has the file, at this path or below usr/.
 func treeHas(dir, file string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -147,11 +151,12 @@ func treeHas(dir, file string) bool {
 		return true
 	}
 
-	// A directory such as lib may be a symlink to usr/lib. Root does not follow an absolute symlink.
+	// A directory such as lib may be an absolute symlink to /usr/lib, which os.Root does not follow.
 	_, err = root.Lstat("usr/" + file)
 	return err == nil
 }
 
+// refuseSeries returns the error for a machine whose series differs from own, the series of the tree.
 func refuseSeries(series, own string) error {
 	return fmt.Errorf(
 		"machines can only have the series %q, not %q: deploy with --series %s, or bootstrap with --default-series %s",
@@ -159,8 +164,8 @@ func refuseSeries(series, own string) error {
 	)
 }
 
-// lockTrees locks the directory of trees. If another start is creating a tree, it prints to boot that it
-// waits.
+// lockTrees locks the directory of trees. If another process is creating a tree, lockTrees prints a line to
+// boot, and waits for that process.
 func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, error) {
 	lock, err := osutil.TryLockDir(folder)
 	if err != nil || lock != nil {
@@ -171,8 +176,8 @@ func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, er
 	return osutil.LockDir(ctx, folder)
 }
 
-// makeTree creates the tree of a series at dir, unless another process has created it in the meantime. It
-// creates the tree next to dir, and renames it once it is complete and synced.
+// makeTree creates the tree of a series at dir, with the added packages, unless another process has created
+// it in the meantime. It creates the tree next to dir, and renames the tree once it is complete and synced.
 func (p *Provider) makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	r, err := findRelease(series)
 	if err != nil {
@@ -198,8 +203,8 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 		return osutil.SyncDir(parent)
 	}
 
-	draft := filepath.Join(parent, ".draft")
 	// An interrupted start may have left a draft.
+	draft := filepath.Join(parent, ".draft")
 	err = osutil.RemoveAllBut(draft, "")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -219,7 +224,8 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	return osutil.SyncDir(parent)
 }
 
-// runDebootstrap creates a tree in dir with debootstrap, and prints the progress to boot.
+// runDebootstrap creates a tree of the release in dir with debootstrap, and prints the progress to boot. The
+// tree has the usual packages and the added ones. If mirror is "", debootstrap chooses the mirror.
 func runDebootstrap(ctx context.Context, dir string, r release, mirror string, added []string, boot io.Writer) error {
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -232,6 +238,7 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 
 	args := r.args(dir, mirror, append(strings.Split(packages, ","), added...))
 	c := exec.CommandContext(ctx, "debootstrap", args...)
+	// The end of ctx kills debootstrap and the programs that it has started.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = time.Second
@@ -240,23 +247,24 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 		c.Env = append(c.Env, "http_proxy="+proxy)
 	}
 
-	out, in, err := os.Pipe()
+	output, writeEnd, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer output.Close()
 
-	c.Stdout = in
-	c.Stderr = in
+	c.Stdout = writeEnd
+	c.Stderr = writeEnd
 	err = c.Start()
-	in.Close()
+	// Only debootstrap may keep the write end open, so that the output ends with debootstrap.
+	writeEnd.Close()
 	if err != nil {
 		return err
 	}
 
-	last := printProgress(out, boot)
+	lastLine := printProgress(output, boot)
 	if err := c.Wait(); err != nil {
-		return fmt.Errorf("debootstrap: %w: %s", err, last)
+		return fmt.Errorf("debootstrap: %w: %s", err, lastLine)
 	}
 
 	return cleanTree(dir)
@@ -284,8 +292,8 @@ func printProgress(out io.Reader, boot io.Writer) (last string) {
 	}
 }
 
-// cleanTree removes files from a new tree that each machine must create for itself, or that no machine
-// needs.
+// cleanTree prepares a new tree for machines. It removes the downloaded packages, empties machine-id so that
+// each machine has its own, and lets all users enter the tree.
 func cleanTree(dir string) error {
 	packages, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
 	if err != nil {
@@ -323,6 +331,7 @@ func aptMirror(ctx context.Context, series string) string {
 	return ""
 }
 
+// aptProxy returns the HTTP proxy that this host's apt uses, or "" if it uses none.
 func aptProxy(ctx context.Context) string {
 	out, _ := exec.CommandContext(ctx, "apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy").Output()
 	return strings.TrimSpace(string(out))

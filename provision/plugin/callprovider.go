@@ -12,11 +12,12 @@ import (
 	"bijou/state/backoff"
 )
 
-// errClosed is returned if the client is used after Close.
+// errClosed means that the client is used after Close.
 var errClosed = errors.New("the provider was closed")
 
-// callProvider calls the provider's process, and starts the process if none is running. A timeout of 0
-// means no timeout.
+// callProvider runs call with a client of the provider's process, and starts the process if none is running.
+// It returns the provider's own error unchanged. It returns a transient error if the process ends during the
+// call, or does not answer within the timeout. A timeout of 0 means no timeout.
 func (c *Client) callProvider(
 	ctx context.Context,
 	timeout time.Duration,
@@ -30,29 +31,41 @@ func (c *Client) callProvider(
 
 	limited, cancel := limitCall(ctx, timeout)
 	defer cancel()
-	err = s.explainCall(ctx, limited, call(limited, s.client))
-	if err != nil && ctx.Err() == nil && s.hasEnded() {
-		return c.transientError(err.Error() + "; restarting it")
+	callErr := s.explainCall(ctx, limited, call(limited, s.client))
+	if callErr == nil || ctx.Err() != nil {
+		return callErr
+	}
+	if s.hasEnded() {
+		return c.transientError(callErr.Error() + "; restarting it")
 	}
 
-	// An error of the provider itself is returned unchanged.
-	return err
+	return callErr
 }
 
-// limitCall returns a context that ends with ctx, or after timeout if that is not 0. The context has no
-// deadline, since gRPC would send the deadline to the provider. The provider would then also end the call,
-// sometimes first, with an error that looks like one of the provider's own.
+// limitCall returns a context that ends with ctx, or after timeout if timeout is not 0. The caller must call
+// the returned function.
+//
+// The context has no deadline, since gRPC would send the deadline to the provider. The provider would then
+// also end the call, sometimes first, with an error that looks like one of the provider's own.
 func limitCall(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	release := context.AfterFunc(ctx, cancel)
+	stopWatching := context.AfterFunc(ctx, cancel)
 	if timeout <= 0 {
-		return limited, func() { release(); cancel() }
+		return limited, func() {
+			stopWatching()
+			cancel()
+		}
 	}
 
 	timer := time.AfterFunc(timeout, cancel)
-	return limited, func() { timer.Stop(); release(); cancel() }
+	return limited, func() {
+		timer.Stop()
+		stopWatching()
+		cancel()
+	}
 }
 
+// transientError returns an error that wraps provider.ErrTransient. Its text names the provider.
 func (c *Client) transientError(what string) error {
 	return &providerError{fmt.Sprintf("provider %q: %s", c.options.Name, what), provider.ErrTransient}
 }
@@ -76,9 +89,9 @@ func (c *Client) lock(ctx context.Context) error {
 
 func (c *Client) unlock() { <-c.mu }
 
-// acquireSession returns a session with a running provider process of the wanted kind, and starts one if
-// necessary. It adds one to the WaitGroup calls of the session. The caller must call its Done when the call
-// has ended.
+// acquireSession returns a session for one call, with a running provider process that the options want now. It
+// starts a process if necessary. The caller must call Done of the session's WaitGroup calls when its call has
+// ended.
 func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	wanted, err := c.options.Wanted(ctx)
 	if err != nil {
@@ -89,11 +102,14 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	}
 	defer c.unlock()
 
+	// The call may create an instance.
 	c.knownEmpty = false
-	if s := c.current; s != nil && s.hasEnded() {
-		c.noteCrash(s)
+
+	if c.current != nil && c.current.hasEnded() {
+		c.noteCrash(c.current)
 		c.retireSession()
-	} else if s != nil && !s.wanted.equal(wanted) {
+	}
+	if c.current != nil && !c.current.wanted.equal(wanted) {
 		c.retireSession()
 	}
 
@@ -107,7 +123,8 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	return c.current, nil
 }
 
-// renewSession starts a provider process. After failures it returns an error until the next start is due.
+// renewSession starts a provider process as the current session. After a failed start, it returns the error of
+// that start until the next one is due. The caller holds the lock.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if !wanted.equal(c.backoff.wanted) {
 		c.backoff = restartBackoff{wanted: wanted}
@@ -127,6 +144,8 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 
 	err = c.transientError("the provider does not start: " + err.Error())
 	c.options.Log.Warn("provider does not start", "error", err)
+
+	// A process that does not start has an uptime of 0.
 	now := time.Now()
 	c.backoff.noteEnd(now, now, err)
 	return err
@@ -160,26 +179,38 @@ func (c *Client) noteCrash(s *session) {
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }
 
-// retireSession ends the current session after its last call, or when the client is closed.
+// retireSession makes the current session end in the background: after its last call, or at once when the
+// client is closed. Afterwards there is no current session. The caller holds the lock.
 func (c *Client) retireSession() {
 	s := c.current
 	c.current = nil
 	c.retiring.Go(func() {
-		defer context.AfterFunc(c.closing, func() { _ = s.process.Kill(c.closing) })()
+		stopWatching := context.AfterFunc(c.closing, func() { _ = s.process.Kill(c.closing) })
+		defer stopWatching()
 		s.calls.Wait()
 		s.close()
 	})
 }
 
-// isIdle reports whether no instance can exist.
+// isIdle reports whether no instance can exist. If there are no machines any more, this is known once the
+// process has listed no instances.
 func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
 	if err := c.lock(ctx); err != nil {
 		return false, err
 	}
 	defer c.unlock()
-	return d == Never || d == Past && c.knownEmpty, nil
+
+	switch d {
+	case Never:
+		return true, nil
+	case Past:
+		return c.knownEmpty, nil
+	}
+
+	return false, nil
 }
 
+// noteEmpty records that no instance exists, and ends the process, which is not needed until the next call.
 func (c *Client) noteEmpty(ctx context.Context) error {
 	if err := c.lock(ctx); err != nil {
 		return err
@@ -193,11 +224,12 @@ func (c *Client) noteEmpty(ctx context.Context) error {
 	return nil
 }
 
+// equal reports whether the same process can serve both.
 func (w Wanted) equal(other Wanted) bool {
 	a := w.Environment
 	b := other.Environment
-	return w.SHA256 == other.SHA256 && a.UUID == b.UUID && a.Name == b.Name && a.Dir == b.Dir &&
-		a.Shared == b.Shared && maps.Equal(a.Config, b.Config)
+	sameEnvironment := a.UUID == b.UUID && a.Name == b.Name && a.Dir == b.Dir && a.Shared == b.Shared
+	return sameEnvironment && w.SHA256 == other.SHA256 && maps.Equal(a.Config, b.Config)
 }
 
 const (
@@ -207,14 +239,16 @@ const (
 	maxRetryWait  = 3 * time.Second // how long callers block at most
 )
 
-// restartBackoff delays the next start of a process that has ended or could not start.
+// restartBackoff delays the next start of a process that has ended unexpectedly or could not start.
 type restartBackoff struct {
-	wanted   Wanted // a process of a different kind is started at once
-	failures int
-	due      time.Time
-	lastErr  error
+	wanted   Wanted    // the process that is delayed; a different one is started at once
+	failures int       // without an uptime of stableUptime in between
+	due      time.Time // when the process can be started again
+	lastErr  error     // the reason of the last failure
 }
 
+// noteEnd records that a process, started at the time began, has ended at the time now because of why. The
+// delay doubles with each failure.
 func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 	if now.Sub(began) >= stableUptime {
 		b.failures = 0
@@ -225,15 +259,15 @@ func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 }
 
 // awaitRetry waits until the provider can be started again. If the wait would be longer than maxRetryWait, it
-// returns the last error at once.
+// returns the error of the last failure at once. It returns the error of ctx if ctx is done first.
 func (b *restartBackoff) awaitRetry(ctx context.Context, now time.Time) error {
-	left := b.due.Sub(now)
-	if left > maxRetryWait {
+	wait := b.due.Sub(now)
+	if wait > maxRetryWait {
 		return b.lastErr
 	}
-	if left <= 0 {
+	if wait <= 0 {
 		return nil
 	}
 
-	return backoff.Sleep(ctx, left)
+	return backoff.Sleep(ctx, wait)
 }

@@ -21,8 +21,8 @@ import (
 	"bijou/state/text"
 )
 
-// childProcess is a running executable. It implements go-plugin's runner.Runner. The kernel ends it when
-// this process ends for any reason.
+// childProcess is a running executable. It implements go-plugin's runner.Runner. The kernel sends SIGTERM to
+// the executable when this process ends for any reason.
 type childProcess struct {
 	path           string
 	env            []string
@@ -40,27 +40,28 @@ type childProcess struct {
 // long the pipes are read after the process has exited, since the process's children can keep them open.
 const drainTimeout = 2 * time.Second
 
-// Start starts the provider's process.
+// Start starts the provider's process, and returns when the process has started or cannot start.
 func (p *childProcess) Start(context.Context) error {
-	outR, outW, err := os.Pipe()
+	stdout, stdoutWriter, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot create a pipe: %w", err)
 	}
-	errR, errW, err := os.Pipe()
+	stderr, stderrWriter, err := os.Pipe()
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot create a pipe: %w", err), outR.Close(), outW.Close())
+		return errors.Join(fmt.Errorf("cannot create a pipe: %w", err), stdout.Close(), stdoutWriter.Close())
 	}
 
-	p.stdout = outR
-	p.stderr = errR
-	begun := make(chan error)
-	p.waiter.Go(func() { p.runAndWait(begun, outW, errW) })
-	return <-begun
+	p.stdout = stdout
+	p.stderr = stderr
+	started := make(chan error)
+	p.waiter.Go(func() { p.runAndWait(started, stdoutWriter, stderrWriter) })
+	return <-started
 }
 
-// runAndWait starts the process and waits for its exit on one thread. The kernel ends the process when the
-// thread that has started it ends.
-func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
+// runAndWait starts the process and waits for its exit. It sends the result of the start to started. It stays
+// on one thread, since the kernel signals the process when the thread that has started it ends. It closes this
+// process's copies of stdout and stderr, the write ends of the pipes.
+func (p *childProcess) runAndWait(started chan<- error, stdout, stderr *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.exited)
@@ -68,7 +69,7 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	cmd, err := p.startCommand(stdout, stderr)
 	stdout.Close()
 	stderr.Close()
-	begun <- err
+	started <- err
 	if err != nil {
 		p.exitErr = err
 		p.expirePipes(0)
@@ -95,14 +96,17 @@ func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err
 		return cmd.Start()
 	})
 
+	// The process is nil if the start has failed.
 	p.running.Store(cmd.Process)
 	if p.killed.Load() {
-		// Kill was called before there was a process, so its caller no longer waits for an error.
+		// Kill was called before there was a process. Its caller has already returned, and needs no error.
 		_ = p.Kill(context.Background())
 	}
 	return cmd, err
 }
 
+// expirePipes makes reads from the pipes fail after the given time, so that readers do not wait for children
+// of the process.
 func (p *childProcess) expirePipes(after time.Duration) {
 	for _, pipe := range []*os.File{p.stdout, p.stderr} {
 		// This never fails for a pipe.
@@ -120,15 +124,19 @@ func (p *childProcess) Wait(context.Context) error {
 // has already ended.
 func (p *childProcess) Kill(context.Context) error {
 	p.killed.Store(true)
-	if running := p.running.Load(); running != nil {
-		if err := running.Kill(); !errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
+	running := p.running.Load()
+	if running == nil {
+		return nil
 	}
 
-	return nil
+	err := running.Kill()
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
 }
 
+// hasExited reports whether the process has exited, or could not start.
 func (p *childProcess) hasExited() bool {
 	select {
 	case <-p.exited:
@@ -146,18 +154,22 @@ func (p *childProcess) close() {
 	_ = p.stderr.Close()
 }
 
+// Stdout returns the pipe with the process's stdout.
 func (p *childProcess) Stdout() io.ReadCloser { return p.stdout }
 
+// Stderr returns the pipe with the process's stderr. It closes stderrDone when the pipe has been read to its
+// end.
 func (p *childProcess) Stderr() io.ReadCloser {
 	return &eofNotifier{File: p.stderr, onEOF: sync.OnceFunc(func() { close(p.stderrDone) })}
 }
 
-// eofNotifier is a pipe that calls onEOF when it has been read to its end.
+// eofNotifier is a pipe that calls onEOF when it has been read to its end, or cannot be read.
 type eofNotifier struct {
 	*os.File
 	onEOF func()
 }
 
+// Read reads from the pipe. It calls onEOF after an error, such as io.EOF.
 func (e *eofNotifier) Read(b []byte) (int, error) {
 	n, err := e.File.Read(b)
 	if err != nil {
@@ -166,8 +178,10 @@ func (e *eofNotifier) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Name returns the path of the executable.
 func (p *childProcess) Name() string { return p.path }
 
+// ID returns the PID of the process, or "" if no process was started.
 func (p *childProcess) ID() string {
 	if running := p.running.Load(); running != nil {
 		return strconv.Itoa(running.Pid)
@@ -211,7 +225,7 @@ func (l *stderrLog) logLine(line string) {
 		return
 	}
 
-	// go-plugin itself has written these lines.
+	// The go-plugin library in the provider writes these lines, for its own developers.
 	if strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`) {
 		l.log.Debug("provider says", "line", line)
 		return
@@ -220,7 +234,8 @@ func (l *stderrLog) logLine(line string) {
 	l.log.Info("provider says", "line", line)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !strings.HasPrefix(l.last, "panic: ") && !strings.HasPrefix(l.last, "fatal error: ") {
+	hasPanicked := strings.HasPrefix(l.last, "panic: ") || strings.HasPrefix(l.last, "fatal error: ")
+	if !hasPanicked {
 		l.last = line
 	}
 }
@@ -228,6 +243,7 @@ func (l *stderrLog) logLine(line string) {
 // maxLastOutput limits the last line in an error, in bytes.
 const maxLastOutput = 300
 
+// errorSuffix returns the last line as a clause at the end of an error message, or "" if there is no line.
 func (l *stderrLog) errorSuffix() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,9 +29,10 @@ type Options struct {
 	// Wanted describes the wanted process. It is called before each call. If its result has changed, a new
 	// process is started, and the old process ends after its last call.
 	Wanted func(ctx context.Context) (Wanted, error)
-	// Demand returns whether there can be instances. nil means Present.
+	// Demand returns whether there can be instances. It is called before each call of Instances. nil means
+	// that it always returns Present.
 	Demand func(ctx context.Context) (Demand, error)
-	// Sockets returns a directory for a process's socket. Only the directory's owner can access it. Sockets
+	// Sockets returns a directory for a process's socket, which only the directory's owner can access. It
 	// creates the directory if necessary. It is called before each start.
 	Sockets func() (string, error)
 	Log     *slog.Logger // nil for slog.Default()
@@ -137,7 +138,7 @@ func receiveStart(
 		}
 
 		if _, err := fmt.Fprintln(boot, r.GetBoot()); err != nil {
-			return provider.Instance{}, fmt.Errorf("cannot read the instance's output: %w", err)
+			return provider.Instance{}, fmt.Errorf("cannot write the instance's output: %w", err)
 		}
 	}
 }
@@ -150,9 +151,10 @@ func (c *Client) Stop(ctx context.Context, instance string) error {
 	})
 }
 
-// Instances returns the instances that the process lists. If no instance can exist, it does not start the
-// process, and ends a running one.
-func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err error) {
+// Instances returns the instances that the process lists. If no instance can exist, it returns none and does
+// not start the process. If there are no machines any more, and the process lists no instances, it ends the
+// process.
+func (c *Client) Instances(ctx context.Context) (instances []provider.Instance, err error) {
 	demand, err := c.options.Demand(ctx)
 	if err != nil {
 		return nil, err
@@ -169,22 +171,23 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 		}
 
 		for _, i := range r.GetInstances() {
-			all = append(all, instanceFromProto(i))
+			instances = append(instances, instanceFromProto(i))
 		}
 		return nil
 	})
 	if err != nil {
-		return all, err
+		return instances, err
 	}
-	if demand == Past && len(all) == 0 {
-		return all, c.noteEmpty(ctx)
+	if demand == Past && len(instances) == 0 {
+		return instances, c.noteEmpty(ctx)
 	}
 
-	return all, nil
+	return instances, nil
 }
 
 // Close ends the process and all calls. It returns when no process is left. Later calls return an error.
 func (c *Client) Close() {
+	// Unlike lock, this always succeeds.
 	c.mu <- struct{}{}
 	c.close()
 	if s := c.current; s != nil {
@@ -199,8 +202,8 @@ func (c *Client) Close() {
 // service is the name of the provider's service in go-plugin.
 const service = "provider"
 
-// cookie is the environment variable by which an executable recognizes that it was started as a provider, and
-// not by a person. Its value is the name of the protocol.
+// cookie is the environment variable by which an executable recognizes that the provisioner has started it,
+// and not a person. Its value, cookieValue, is the name of the protocol.
 const (
 	cookie      = "BIJOU_PROVIDER"
 	cookieValue = "bijou.provider.v1"

@@ -140,7 +140,8 @@ type providerError struct {
 func (f *providerError) Error() string { return f.text }
 func (f *providerError) Unwrap() error { return f.cause }
 
-// errorToStatus returns a status whose code shows whether the error is transient.
+// errorToStatus returns an error of gRPC with the text of err. Its code shows whether err is transient, or was
+// caused by a context. It returns nil for nil.
 func errorToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -159,32 +160,36 @@ func errorToStatus(err error) error {
 	return status.Error(code, toUTF8(err.Error()))
 }
 
-// statusToError returns the provider's own error for an error of gRPC, without the text that gRPC adds.
+// statusToError returns the provider's own error for an error of gRPC, without the text that gRPC adds. It
+// returns other errors, and nil, unchanged.
 func statusToError(err error) error {
-	s, ok := status.FromError(err)
-	if err == nil || !ok {
+	if err == nil {
+		return nil
+	}
+	s, isStatus := status.FromError(err)
+	if !isStatus {
 		return err
 	}
 
-	f := &providerError{text: s.Message()}
+	result := &providerError{text: s.Message()}
 	switch s.Code() {
 	case codes.Aborted, codes.Unavailable:
-		f.cause = provider.ErrTransient
+		result.cause = provider.ErrTransient
 	case codes.Canceled:
-		f.cause = context.Canceled
+		result.cause = context.Canceled
 	case codes.DeadlineExceeded:
-		f.cause = context.DeadlineExceeded
+		result.cause = context.DeadlineExceeded
 	case codes.ResourceExhausted:
-		// The provider itself can also return this code.
-		if strings.HasPrefix(f.text, "grpc: received message") {
-			f.text = fmt.Sprintf("the provider's answer has more than %d bytes", maxAnswer)
+		// If the text is not gRPC's own, the provider itself has returned this code.
+		if strings.HasPrefix(result.text, "grpc: received message") {
+			result.text = fmt.Sprintf("the provider's answer has more than %d bytes", maxAnswer)
 		}
 	case codes.Unimplemented:
-		f.text = "the provider does not have that method: " + f.text
-	}
-	if f.text == "" {
-		f.text = "no reason was given (" + s.Code().String() + ")"
+		result.text = "the provider does not support this call: " + result.text
 	}
 
-	return f
+	if result.text == "" {
+		result.text = "the provider gave no reason (" + s.Code().String() + ")"
+	}
+	return result
 }

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,7 @@ import (
 // Prefix begins the name of each provider's executable.
 const Prefix = "bijou-provider-"
 
-// NotFoundError is returned if no directory has the provider's executable.
+// NotFoundError means that no directory has the provider's executable.
 type NotFoundError struct {
 	Name    string
 	Folders []string // the searched directories
@@ -23,7 +22,8 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("there is no %s%s in %s", Prefix, e.Name, strings.Join(e.Folders, ", "))
 }
 
-// Find returns the path of the provider's executable in the first directory that has one.
+// Find returns the path of the provider's executable in the first directory that has one. It ignores relative
+// directories. It returns a NotFoundError if no directory has the executable.
 func Find(name string, folders []string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, Prefix+name)
@@ -49,8 +49,11 @@ func Names(folders []string) []string {
 		}
 
 		for _, e := range entries {
-			name, ok := strings.CutPrefix(e.Name(), Prefix)
-			if ok && name != "" && !seen[name] && isExecutable(filepath.Join(folder, e.Name())) {
+			name, hasPrefix := strings.CutPrefix(e.Name(), Prefix)
+			if !hasPrefix || name == "" || seen[name] {
+				continue
+			}
+			if isExecutable(filepath.Join(folder, e.Name())) {
 				seen[name] = true
 				names = append(names, name)
 			}
@@ -60,12 +63,13 @@ func Names(folders []string) []string {
 	return names
 }
 
+// isExecutable reports whether the path leads to a regular file that some user can execute.
 func isExecutable(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.Mode()&fs.ModeType == 0 && info.Mode()&0o111 != 0
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// MismatchError is returned if the executable differs from the one that the operator has accepted.
+// MismatchError means that the executable is not the file that the operator has accepted.
 type MismatchError struct {
 	Path, Want, Got string
 }

@@ -29,15 +29,15 @@ type New func(provider.Environment) (provider.Provider, error)
 type server struct {
 	protocol.UnimplementedProviderServer
 	create New
-	ready  func() // called before the provider is created
-	calls  sync.WaitGroup
+	ready  func()         // called before the provider is created
+	calls  sync.WaitGroup // the running calls
 
 	mu       sync.Mutex
 	provider provider.Provider
-	ending   bool // no more calls are accepted
+	ending   bool // the server is shutting down, and accepts no more calls
 }
 
-// Configure creates the provider.
+// Configure creates the provider. The client calls it once, before all other calls.
 func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*protocol.ConfigureResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,13 +67,13 @@ func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (respons
 	return response, errorToStatus(err)
 }
 
-// beginCall returns the provider for a call. It returns an error if the server is ending. The caller must
-// call calls.Done when the call has ended.
+// beginCall returns the provider for a call. It returns an error if the server is shutting down, or is not
+// configured. The caller must call calls.Done when the call has ended.
 func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending {
-		return nil, errorToStatus(fmt.Errorf("the provider ends: %w", provider.ErrTransient))
+		return nil, errorToStatus(fmt.Errorf("the provider is shutting down: %w", provider.ErrTransient))
 	}
 	if s.provider == nil {
 		return nil, errorToStatus(errors.New("internal error: the provider was not configured"))
@@ -126,27 +126,28 @@ func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.S
 // Instances returns the provider's instances.
 func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
 	return answer(s, func(p provider.Provider) (*protocol.InstancesResponse, error) {
-		all, err := p.Instances(ctx)
+		instances, err := p.Instances(ctx)
 		if err != nil {
 			return nil, err
 		}
 
 		response := &protocol.InstancesResponse{}
-		for _, i := range all {
+		for _, i := range instances {
 			response.Instances = append(response.Instances, instanceToProto(i))
 		}
 		return response, nil
 	})
 }
 
-// ErrByHand is returned if the executable was not started by a provisioner.
+// ErrByHand means that no provisioner has started the executable.
 var ErrByHand = errors.New("only the provisioner can start a provider")
 
 // shutdownTimeout limits the wait for running calls when the server ends.
 const shutdownTimeout = 10 * time.Second
 
-// Serve makes this process a provider until the client ends it or dies, or until it gets SIGTERM. It must be
-// called once, by main. It uses stdout for the protocol.
+// Serve makes this process a provider until the client ends it or dies, or until it gets SIGTERM. It uses
+// stdout for the protocol. It must be called once, by main. It returns ErrByHand at once if no provisioner has
+// started this process.
 func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
@@ -161,7 +162,7 @@ func Serve(create New) error {
 
 	// The kernel sends SIGTERM when the client dies.
 	signalled, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	// The watcher only ends once signalled is done, so cancel runs first.
+	// The watcher ends only when signalled is done, so cancel must run before the wait.
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer cancel()
@@ -213,7 +214,7 @@ func forgetHandshake() {
 	}
 }
 
-// grpcPlugin is the service in the form that go-plugin expects. server is nil in the client.
+// grpcPlugin is the service in the form that go-plugin expects. Its server is nil in the client.
 type grpcPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server

@@ -38,9 +38,9 @@ type session struct {
 
 // sessionOptions describe the process of a session.
 type sessionOptions struct {
-	path    string
+	path    string // the executable
 	wanted  Wanted
-	sockets string
+	sockets string        // the directory for the process's socket
 	timeout time.Duration // limits the start of the process, and the call of Configure
 	log     *slog.Logger
 }
@@ -48,35 +48,35 @@ type sessionOptions struct {
 // maxAnswer limits one answer from a provider, in bytes. That is enough for more than ten thousand instances.
 const maxAnswer = 16 << 20
 
-// startSession starts a provider process and connects to it. If startSession fails, the process has ended
-// when it returns.
-func startSession(ctx context.Context, l sessionOptions) (*session, error) {
+// startSession starts a provider process, connects to it and configures it. If it returns an error, no process
+// is left.
+func startSession(ctx context.Context, o sessionOptions) (*session, error) {
 	s := &session{
-		wanted:    l.wanted,
+		wanted:    o.wanted,
 		startedAt: time.Now(),
-		stderr:    &stderrLog{LineWriter: text.LineWriter{Max: maxLine}, log: l.log},
+		stderr:    &stderrLog{LineWriter: text.LineWriter{Max: maxLine}, log: o.log},
 	}
 
 	s.stderr.Emit = s.stderr.logLine
-	s.process = &childProcess{path: l.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
+	s.process = &childProcess{path: o.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
 
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
-		StartTimeout:     l.timeout,
+		StartTimeout:     o.timeout,
 		Stderr:           s.stderr,
 		SyncStdout:       s.stderr,
 		SyncStderr:       s.stderr,
 		Logger:           hclog.NewNullLogger(),
 		SkipHostEnv:      true,
-		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: l.sockets},
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: o.sockets},
 		// go-plugin's own limit is 2 GiB.
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},
 		RunnerFunc:      s.newRunner,
 	})
 
-	err := s.connect(ctx, l.timeout)
+	err := s.connect(ctx, o.timeout)
 	if err != nil {
 		s.close()
 		return nil, err
@@ -85,18 +85,22 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 	return s, nil
 }
 
+// newRunner returns the session's process for go-plugin, which then starts it. The argument spec contains the
+// variables of go-plugin's handshake. The argument sockets is the directory that go-plugin has created for
+// the process's socket.
 func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (runner.Runner, error) {
 	s.process.socketFolder = sockets
 	s.process.env = append(childenv.New(os.Environ(), childenv.Provider), spec.Env...)
 	return s.process, nil
 }
 
-// connect waits for the provider's process to start, and configures it.
+// connect starts the provider's process, connects to it and configures it. The start and the configuration can
+// each take as long as limit. The end of ctx kills the process.
 func (s *session) connect(ctx context.Context, limit time.Duration) error {
-	release := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
-	defer release()
+	stopWatching := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
+	defer stopWatching()
 
-	link, err := s.plugin.Client()
+	conn, err := s.plugin.Client()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -104,79 +108,89 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 		return s.explainStart(err, limit)
 	}
 
-	s.conn = link.(*goplugin.GRPCClient)
-	raw, err := s.conn.Dispense(service)
+	s.conn = conn.(*goplugin.GRPCClient)
+	client, err := s.conn.Dispense(service)
 	if err != nil {
 		return err
 	}
 
-	s.client = raw.(protocol.ProviderClient)
+	s.client = client.(protocol.ProviderClient)
 	limited, cancel := limitCall(ctx, limit)
 	defer cancel()
 	if _, err := s.client.Configure(limited, environmentToProto(s.wanted.Environment)); err != nil {
 		return s.explainCall(ctx, limited, err)
 	}
 
-	// The connection does not need the socket's directory any longer. Once the directory is removed, nobody
-	// else can connect, and no files are left if both processes are killed.
+	// The connection no longer needs the socket's directory. Once the directory is removed, nobody else can
+	// connect, and no files are left if both processes are killed.
 	return os.RemoveAll(s.process.socketFolder)
 }
 
-// explainStart returns a readable error for an error of go-plugin, which has no error types.
+// explainStart returns a readable error for go-plugin's error about a start that has failed. It reads the text
+// of that error, since go-plugin has no error types.
 func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start the provider's executable: %w", err)
 	}
 
-	last := s.lastOutput()
+	output := s.lastOutput()
 	why := strings.ToLower(strings.ReplaceAll(err.Error(), "\n", "; "))
 
 	switch {
 	case strings.Contains(why, "timeout while waiting"):
-		return fmt.Errorf("the provider did not start within %s%s", limit, last)
+		return fmt.Errorf("the provider did not start within %s%s", limit, output)
 	case strings.Contains(why, "incompatible"):
 		return fmt.Errorf("the provider uses a different version of the protocol (%s)", why)
 	case strings.Contains(why, "exited before"), strings.Contains(why, "failed to read any lines"):
 		select {
 		case <-s.process.exited:
-			return fmt.Errorf("the provider ended while it was starting (%s)%s", s.exitReason(), last)
+			return fmt.Errorf("the provider ended while it was starting (%s)%s", s.exitReason(), output)
 		case <-time.After(drainTimeout):
-			// The process has closed its stdout, and is still running.
+			// The process has only closed its stdout, and is still running.
 		}
 	}
 
-	return fmt.Errorf("the program does not use the protocol of providers (%s)%s", why, last)
+	return fmt.Errorf("the program does not use the protocol of providers (%s)%s", why, output)
 }
 
+// hasEnded reports whether the process has exited, or was killed and is about to exit.
 func (s *session) hasEnded() bool { return s.process.killed.Load() || s.process.hasExited() }
 
+// exitReason returns the reason why the process has ended, for an error message.
 func (s *session) exitReason() string {
-	switch {
-	case !s.process.hasExited():
+	if !s.process.hasExited() {
+		// The process was killed, and has not exited yet.
 		return "killed"
-	case s.process.exitErr == nil:
+	}
+	if s.process.exitErr == nil {
 		return "exit status 0"
 	}
 
 	return s.process.exitErr.Error()
 }
 
-// explainCall returns the provider's error for the error of a call. limited is the context of the call. If
-// the process does not answer or the connection is broken, explainCall kills the process.
+// explainCall returns the provider's own error for err, the result of a call in gRPC. It returns nil for nil.
+// The argument limited is the context of the call, which ends with ctx or after a timeout. If the process
+// does not answer or the connection is broken, explainCall kills the process and returns a transient error.
 func (s *session) explainCall(ctx, limited context.Context, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case limited.Err() != nil:
+	}
+
+	timedOut := limited.Err() != nil
+	if timedOut {
 		_ = s.process.Kill(ctx)
 		return s.transientError("the provider does not answer")
-	case status.Code(err) != codes.Unavailable:
-		// Only Unavailable can also mean that the connection is broken.
+	}
+	if status.Code(err) != codes.Unavailable {
 		return statusToError(err)
 	}
 
+	// Unavailable can mean that the process has exited or that the connection is broken. It can also be the
+	// provider's own answer, over a connection that works.
 	select {
 	case <-s.process.exited:
 		return s.transientError(fmt.Sprintf("the provider ended unexpectedly (%s)", s.exitReason()))
@@ -191,12 +205,13 @@ func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	return s.transientError("the connection to the provider broke")
 }
 
+// transientError returns an error that wraps provider.ErrTransient. It adds the process's last output.
 func (s *session) transientError(what string) error {
 	return &providerError{what + s.lastOutput(), provider.ErrTransient}
 }
 
-// lastOutput returns a clause with the last line of the process's stderr. It waits a moment for stderr to be
-// read to its end.
+// lastOutput returns the last line of the process's stderr as a clause at the end of an error message, or "".
+// It waits up to drainTimeout for the end of stderr.
 func (s *session) lastOutput() string {
 	select {
 	case <-s.process.stderrDone:
@@ -208,6 +223,8 @@ func (s *session) lastOutput() string {
 // stopTimeout is how long a process can take to end before it is killed.
 const stopTimeout = 5 * time.Second
 
+// close ends the process, and waits until the process has exited. It kills a process that does not end within
+// stopTimeout.
 func (s *session) close() {
 	killTimer := time.AfterFunc(stopTimeout, func() { _ = s.process.Kill(context.Background()) })
 	defer killTimer.Stop()

@@ -15,12 +15,12 @@ import (
 // reach the state. Each machine has a socket in a separate directory, which only that machine can see.
 const GatewayFolder = "gateway"
 
-// ConfinedSetting is the provider's setting that makes machines on this host reach the state only through
-// such a socket.
+// ConfinedSetting is a setting of providers. If it is true, machines on this host can reach the state only
+// through the sockets in GatewayFolder.
 const ConfinedSetting = "confined"
 
-// makeGatewayFolders creates the directory of a machine's gateway, and its subdirectories, over which other
-// directories are mounted.
+// makeGatewayFolders creates dir, the directory of a machine's gateway, and its subdirectories. In the machine,
+// other directories are mounted over these subdirectories.
 func makeGatewayFolders(dir, machine string) error {
 	if err := osutil.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -76,7 +76,7 @@ func makePassable(dir string) error {
 	return os.Chmod(dir, 0o711)
 }
 
-// IsConfined reports whether the provider's settings include ConfinedSetting.
+// IsConfined reports whether ConfinedSetting is true in the provider's settings.
 func IsConfined(config map[string]string) bool { return config[ConfinedSetting] == "true" }
 
 // GatewayDir returns the directory with a machine's socket.

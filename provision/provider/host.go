@@ -15,9 +15,9 @@ import (
 	"bijou/state/constraints"
 )
 
-// ThisHost returns the hardware of this host, for a provider whose machines run on it. RootDisk is the size
-// of the file system of dir, and free is its free space in MiB. The CPU power is unknown, and counts as
-// enough.
+// ThisHost returns the hardware of this host, for a provider whose machines run on this host. RootDisk is the
+// size of the file system that contains dir, and free is that file system's free space, both in MiB. The CPU
+// power is unknown, and counts as enough for any constraint.
 func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -35,8 +35,8 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	return h, disk.Bavail * block >> 20, err
 }
 
-// CheckFit returns an error if a host with hardware h does not meet the machine's constraints. It is meant
-// for providers whose machines are all on one host.
+// CheckFit returns an error if a host with hardware h does not meet the machine's constraints, or if the
+// operator has named a place for the machine. It is for providers whose machines are all on this host.
 func CheckFit(h constraints.Hardware, spec Spec) error {
 	if spec.Placement != "" {
 		return fmt.Errorf("cannot place a machine at %q: this provider creates machines only on this host",
@@ -59,7 +59,8 @@ func totalMemory() (uint64, error) {
 	defer f.Close()
 
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 1 && fields[0] == "MemTotal:" {
 			kib, err := strconv.ParseUint(fields[1], 10, 64)
 			return kib >> 10, err
 		}
@@ -68,8 +69,8 @@ func totalMemory() (uint64, error) {
 	return 0, errors.New("cannot find out how much memory this host has")
 }
 
-// SeriesOf returns the series of the system below root according to its os-release(5). The series is
-// the code name or, if there is none, the name and version, such as "fedora40".
+// SeriesOf returns the series of the system below root according to its os-release(5). The series is the code
+// name or, if there is none, the ID and version, such as "fedora40".
 func SeriesOf(root string) (string, error) {
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
 		data, err := os.ReadFile(filepath.Join(root, path))

@@ -105,6 +105,7 @@ type Spec struct {
 	Instance string
 }
 
+// machineID matches the ID of a machine that can be started. Machine 0 is never started.
 var machineID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[1-9][0-9]{0,8}\z`)
 })
@@ -139,14 +140,14 @@ type Record struct {
 	Address     string `json:"address,omitempty"` // empty if the instance has the host's address
 }
 
-// Identity distinguishes an instance from the next one in the same directory.
+// Identity returns a value that distinguishes an instance from a later one in the same directory.
 func (r Record) Identity() any { return [2]string{r.Machine, r.Token} }
 
 // ReadRecord reads the record in the directory. It returns fs.ErrNotExist if there is no record.
 func ReadRecord(dir string) (r Record, err error) {
-	there, err := jsonfile.Read(filepath.Join(dir, recordFile), &r)
-	if !there {
-		err = fs.ErrNotExist
+	exists, err := jsonfile.Read(filepath.Join(dir, recordFile), &r)
+	if !exists {
+		return r, fs.ErrNotExist
 	}
 	return r, err
 }

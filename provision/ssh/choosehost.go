@@ -14,53 +14,58 @@ import (
 	"bijou/state/constraints"
 )
 
-// listCandidates lists the hosts that can become the machine, the best first. If a host is already recorded
-// as the machine, it is the only candidate. Otherwise the candidate is the host that the operator has named.
-// If the operator has named none, the candidates are all hosts in the pool that are not machines.
+// listCandidates lists the hosts that can become the machine, in the order of the pool. If a host is already
+// recorded as the machine, in the state or in the ledger, it is the only candidate. Otherwise the only
+// candidate is the host that the operator has named. If the operator has named none, the candidates are all
+// hosts in the pool that are not machines.
 func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
 		return nil, err
 	}
 
-	if t, ok := instanceHost(spec); ok {
-		m, err := p.keepHost(spec, poolMember(pool, withSpecKey(t, spec, records)))
+	if host, ok := instanceHost(spec); ok {
+		m, err := p.keepHost(spec, poolMember(pool, withSpecKey(host, spec, records)))
 		return []member{m}, err
 	}
 	if r, ok := records[spec.Machine]; ok {
-		t, err := r.parseHost()
-		return []member{poolMember(pool, t)}, err
+		host, err := r.parseHost()
+		return []member{poolMember(pool, host)}, err
 	}
 	if spec.Placement != "" {
-		t, err := parseTarget(spec.Placement)
-		return []member{poolMember(pool, t)}, err
+		host, err := parseTarget(spec.Placement)
+		return []member{poolMember(pool, host)}, err
 	}
 
 	return freeMembers(pool, records)
 }
 
+// instanceHost returns the host of the machine's recorded instance. It returns false if the state records no
+// instance of this provider for the machine.
 func instanceHost(spec provider.Spec) (target, bool) {
 	t, machine, err := parseID(spec.Instance)
 	return t, err == nil && machine == spec.Machine
 }
 
-// withSpecKey returns the target with the fingerprint of its host's key, from the ledger or from the
-// placement.
+// withSpecKey returns the target with the fingerprint of its host's key. The fingerprint in the placement
+// takes precedence over that in the ledger. Both count only if they are about the same host.
 func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) target {
 	if r := records[spec.Machine]; r.Host == t.String() {
 		t.Fingerprint = r.Fingerprint
 	}
-	if named, err := parseTarget(spec.Placement); err == nil && named.String() == t.String() &&
-		named.Fingerprint != "" {
-		t.Fingerprint = named.Fingerprint
+
+	placed, err := parseTarget(spec.Placement)
+	isSameHost := err == nil && placed.String() == t.String()
+	if isSameHost && placed.Fingerprint != "" {
+		t.Fingerprint = placed.Fingerprint
 	}
 
 	return t
 }
 
-// keepHost records in this provisioner's ledger that a host is the machine, even if the host does not
-// answer. Before that, possibly only the ledger of another provisioner has that record. If the operator has
-// given up the host, keepHost returns an error and records nothing.
+// keepHost records in this provisioner's ledger that a host is the machine, even if the host does not answer.
+// Until then, the record may exist only in the ledger of the provisioner that has started the machine. If the
+// operator has given up the host, keepHost returns an error and records nothing.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
 		return m, withHints(fmt.Errorf("host %q has been given up: the file %q is empty",
@@ -70,8 +75,9 @@ func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
 }
 
-// poolMember returns the pool's entry for a host, or an entry with only the host. The pool's fingerprint
-// takes precedence over a recorded one, since the operator may have changed it.
+// poolMember returns the pool's entry for the host t. If the pool does not have the host, it returns an entry
+// that contains only t. A fingerprint in the pool takes precedence over that of t, since the operator may have
+// changed the pool.
 func poolMember(pool []member, t target) member {
 	for _, m := range pool {
 		if m.target.String() != t.String() {
@@ -89,37 +95,39 @@ func poolMember(pool []member, t target) member {
 
 // freeMembers returns the hosts in the pool that are not recorded as machines. It returns an error if there
 // are no such hosts. The error is transient if all hosts in the pool are in use.
-func freeMembers(pool []member, records map[string]hostRecord) (unused []member, err error) {
-	machines := map[string]string{}
-	for machine, r := range records {
-		t, err := r.parseHost()
+func freeMembers(pool []member, records map[string]hostRecord) (free []member, err error) {
+	if len(pool) == 0 {
+		return nil, withHints(errors.New("there are no hosts to choose from"),
+			"to name a host: juju add-machine ssh:USER@HOST; to set a pool of hosts: juju set-environment ssh.pool='[USER@HOST, ...]'")
+	}
+
+	inUse := map[string]bool{}
+	for _, r := range records {
+		host, err := r.parseHost()
 		if err != nil {
-			// The mark on the host will show which machine it is.
+			// The record does not show its host. If that host is chosen, the mark on it shows that it is in use.
 			continue
 		}
-		machines[t.address()] = machine
+		inUse[host.address()] = true
 	}
 
 	for _, m := range pool {
-		if machines[m.target.address()] == "" {
-			unused = append(unused, m)
+		if !inUse[m.target.address()] {
+			free = append(free, m)
 		}
 	}
 
-	switch {
-	case len(pool) == 0:
-		return nil, withHints(errors.New("there are no hosts to choose from"),
-			"to name a host: juju add-machine ssh:USER@HOST; to set a pool of hosts: juju set-environment ssh.pool='[USER@HOST, ...]'")
-	case len(unused) == 0:
+	if len(free) == 0 {
 		return nil, withHints(fmt.Errorf("all %d hosts of the pool are already machines: %w",
 			len(pool), provider.ErrTransient),
 			"add hosts to ssh.pool, or remove a machine: juju remove-machine ID")
 	}
 
-	return unused, nil
+	return free, nil
 }
 
-// chooseHost claims the first suitable candidate for the machine, and returns a connection to it.
+// chooseHost claims the first suitable candidate for the machine, and returns a connection to it. The caller
+// must close the connection. If no candidate is suitable, the error contains the reason for each.
 func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	candidates, err := p.listCandidates(s.spec)
 	if err != nil {
@@ -135,15 +143,17 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 		reasons = append(reasons, err)
 	}
 
-	if _, only := instanceHost(s.spec); only || s.spec.Placement != "" {
+	// There is only one candidate if the state or the operator names the host.
+	_, isRecorded := instanceHost(s.spec)
+	if isRecorded || s.spec.Placement != "" {
 		return nil, reasons[0]
 	}
 
 	return nil, joinReasons(reasons)
 }
 
-// joinReasons returns one error with the reasons why no host is suitable. The error is transient if a host
-// does not answer, or is another machine and may become free.
+// joinReasons returns one error with the reasons why no host is suitable. The error is transient if one of the
+// hosts does not answer, or is in use as another machine. Such a host may become suitable.
 func joinReasons(reasons []error) error {
 	var text strings.Builder
 	transient := false
@@ -162,7 +172,7 @@ func joinReasons(reasons []error) error {
 	return err
 }
 
-// takeHost connects to a host, and claims it for the machine.
+// takeHost connects to a host, and claims the host for the machine. It returns the connection.
 func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, error) {
 	s.printf("connecting to %s", m.target)
 	c, err := p.dial(ctx, m.target)
@@ -177,8 +187,9 @@ func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, 
 	return c, nil
 }
 
-// claimHost marks a host as the machine, and records that in the ledger. If the host is already a different
-// machine, it returns an error, and removes the ledger's record.
+// claimHost marks a host as the machine, and records the host in the ledger. It accepts a host that already
+// has the machine's mark. If the host is a different machine or does not fit the machine, it returns an error,
+// and removes the ledger's record.
 func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member) error {
 	own := mark{Environment: p.env.UUID, Name: p.env.Name, Machine: s.spec.Machine, Token: s.spec.Token}
 	h, err := p.inspectHost(ctx, c)
@@ -190,12 +201,13 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 		if err := p.checkFit(s, m, h); err != nil {
 			return errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
 		}
-		if h.mark, err = p.markHost(ctx, c, own); err != nil {
+		h.mark, err = p.markHost(ctx, c, own)
+		if err != nil {
 			return err
 		}
 	}
 
-	// Another provisioner may have marked the host in the meantime.
+	// The host may have been a different machine before, or another provisioner has just marked it.
 	if h.mark != own {
 		return errors.Join(p.takenError(c.target, h.mark), p.removeRecord(c.target, s.spec.Machine))
 	}
@@ -204,23 +216,28 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token)
 }
 
-// markHost puts the mark on a host without a mark, and returns the mark that the host has afterwards. It
-// first writes the ledger, so that the host is known even if the connection breaks. If it is certain that the
-// host was not marked, it removes the record again.
+// markHost puts the mark own on a host without a mark, and returns the mark that the host has afterwards. That
+// is a different mark if another provisioner was faster.
+//
+// It first writes the ledger, so that the host is known even if the connection breaks. If it is certain that
+// the host was not marked, it removes the record again.
 func (p *Provider) markHost(ctx context.Context, c *conn, own mark) (mark, error) {
 	if err := p.writeRecord(c.target, own.Machine, own.Token); err != nil {
 		return mark{}, err
 	}
 
-	said, err := c.run(ctx, "claim", noStdin, p.root, own.String())
-	if errors.As(err, &scriptError{}) {
-		err = errors.Join(err, p.removeRecord(c.target, own.Machine))
+	output, err := c.run(ctx, "claim", noStdin, p.root, own.String())
+	scriptFailed := errors.As(err, &scriptError{})
+	if scriptFailed {
+		removeErr := p.removeRecord(c.target, own.Machine)
+		return mark{}, hostError("mark", c.target, errors.Join(err, removeErr))
 	}
 	if err != nil {
+		// The connection broke, so the script may have marked the host.
 		return mark{}, hostError("mark", c.target, err)
 	}
 
-	return readMark(said)
+	return readMark(output)
 }
 
 // minSpareDisk is the free disk space, in MiB, that a host needs in addition to the binary, for charms and
@@ -230,57 +247,59 @@ const minSpareDisk = 64
 // checkFit returns an error if the host cannot be the machine: its architecture is different, it has too
 // little space, or it does not meet the constraints.
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
-	need := uint64(s.bundle.size>>20) + minSpareDisk
-	switch {
-	case h.arch != constraints.HostArch():
+	if h.arch != constraints.HostArch() {
 		return withHints(
 			fmt.Errorf("host %q has the architecture %s, but the model's binary is for %s",
 				m.target, h.arch, constraints.HostArch()),
 			"name a host of the same architecture",
 		)
-	case h.free < need:
+	}
+
+	neededDisk := uint64(s.bundle.size>>20) + minSpareDisk
+	if h.free < neededDisk {
 		return withHints(
 			fmt.Errorf("the disk of host %q is full: only %d MB are free below %s, but %d are needed",
-				m.target, h.free, p.root, need),
+				m.target, h.free, p.root, neededDisk),
 			"free some disk space there, then: juju resolved "+s.spec.Machine,
 		)
 	}
 
-	facts, err := m.findHardware(h)
+	hardware, err := m.findHardware(h)
 	if err != nil {
 		return err
 	}
-	if unmet := s.spec.Constraints.Unmet(facts); len(unmet) > 0 {
+	if unmet := s.spec.Constraints.Unmet(hardware); len(unmet) > 0 {
 		return fmt.Errorf("host %q lacks: %s", m.target, strings.Join(unmet, " "))
 	}
 
 	return nil
 }
 
-// findHardware returns the host's hardware. Values in the pool take precedence over those that were found
-// on the host.
+// findHardware returns the host's hardware. Values in the pool take precedence over h, the values that were
+// found on the host.
 func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
-	said, err := constraints.Parse(m.hardware)
+	inPool, err := constraints.Parse(m.hardware)
 	if err != nil {
 		return constraints.Hardware{}, fmt.Errorf("cannot read the hardware of host %q in ssh.pool: %w",
 			m.target, err)
 	}
 
-	facts := said.Hardware()
-	facts.Arch = cmp.Or(facts.Arch, h.arch)
-	facts.CPUCores = cmp.Or(facts.CPUCores, h.cores)
-	facts.Mem = cmp.Or(facts.Mem, h.memory)
-	facts.RootDisk = cmp.Or(facts.RootDisk, h.disk)
-	return facts, nil
+	hardware := inPool.Hardware()
+	hardware.Arch = cmp.Or(hardware.Arch, h.arch)
+	hardware.CPUCores = cmp.Or(hardware.CPUCores, h.cores)
+	hardware.Mem = cmp.Or(hardware.Mem, h.memory)
+	hardware.RootDisk = cmp.Or(hardware.RootDisk, h.disk)
+	return hardware, nil
 }
 
 // member is a host in the pool.
 type member struct {
 	target   target
-	hardware string // in the syntax of constraints; missing values are found on the host
+	hardware string // in the syntax of constraints; values that are missing are read on the host
 }
 
-// UnmarshalYAML reads a host: a string, or a mapping with its hardware and fingerprint.
+// UnmarshalYAML reads an entry of the pool: a string that names the host, or a mapping with the host, its
+// hardware and its fingerprint. It returns an error for an unknown key.
 func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	entry := struct {
 		Host        string `yaml:"host"`
@@ -297,6 +316,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 		}
 	}
 
+	// The error names one of the unknown keys.
 	for key := range entry.Unknown {
 		return fmt.Errorf("unknown key %q of a host: the keys are host, fingerprint and hardware", key)
 	}
@@ -313,7 +333,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// readHosts returns the pool, and the records of hosts that are machines.
+// readHosts returns the pool, and the ledger's records of hosts by machine.
 func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, err error) {
 	pool, err = p.readPool()
 	if err != nil {
@@ -324,8 +344,9 @@ func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, er
 	return pool, records, err
 }
 
-// readPool reads the pool of hosts: a list, or the file that contains one. It reads the file every time, so
-// that operators can add hosts.
+// readPool reads the pool of hosts from the setting ssh.pool. The setting is a list of hosts, or the path of a
+// file that contains such a list. readPool reads the file at each call, so that operators can add hosts. It
+// returns an error if a host appears twice.
 func (p *Provider) readPool() ([]member, error) {
 	text := strings.TrimSpace(p.env.Config["pool"])
 	if text == "" {

@@ -35,6 +35,7 @@ type conn struct {
 	keepalive sync.WaitGroup
 }
 
+// close closes the connection, and waits until its keepalive has ended.
 func (c *conn) close() {
 	c.cancel()
 	// This fails if the keepalive has already closed the broken connection.
@@ -42,8 +43,8 @@ func (c *conn) close() {
 	c.keepalive.Wait()
 }
 
-// dial logs in to a host, whose key must be known. Its error wraps [provider.ErrTransient] if it did not
-// reach the host.
+// dial logs in to a host whose key is trusted, and saves the key of a host with a fingerprint. The connection
+// ends when ctx is done. dial returns an error that wraps [provider.ErrTransient] if it cannot reach the host.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	policy, err := p.newHostKeyPolicy(t)
 	if err != nil {
@@ -56,22 +57,22 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	}
 	defer l.close()
 
-	// refused is the first error about a key of the host. It is reset once a key was accepted, since any
-	// later error concerns the login.
-	var refused error
+	// keyErr is the first error about a key of the host. It is reset once a key is accepted, since any later
+	// error is about the login.
+	var keyErr error
 	checkKey := func(name string, remote net.Addr, key ssh.PublicKey) error {
-		if verdict := policy.check(name, remote, key); verdict != nil {
-			refused = cmp.Or(refused, verdict)
-			return verdict
+		if err := policy.check(name, remote, key); err != nil {
+			keyErr = cmp.Or(keyErr, err)
+			return err
 		}
 
-		refused = nil
+		keyErr = nil
 		return p.saveHostKey(t, key)
 	}
 
+	var connectErr error
 	for _, algorithms := range policy.attempts {
-		var client *ssh.Client
-		client, err = p.connect(ctx, t, &ssh.ClientConfig{
+		client, err := p.connect(ctx, t, &ssh.ClientConfig{
 			User:              t.User,
 			Auth:              l.methods,
 			HostKeyAlgorithms: algorithms,
@@ -82,20 +83,27 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 			return newConn(ctx, t, client), nil
 		}
 
-		otherKeyMayDo := refused != nil || strings.Contains(err.Error(), noCommonKeyText)
-		if !otherKeyMayDo || errors.Is(err, provider.ErrTransient) {
+		connectErr = err
+		if errors.Is(err, provider.ErrTransient) {
+			break
+		}
+		// A host can have several keys. Another one may be accepted.
+		isAboutKey := keyErr != nil || strings.Contains(err.Error(), noCommonKeyText)
+		if !isAboutKey {
 			break
 		}
 	}
 
-	return nil, explainDial(t, l, cmp.Or(refused, err))
+	return nil, explainDial(t, l, cmp.Or(keyErr, connectErr))
 }
 
 // noCommonKeyText is part of the library's error for a host without a key for the requested algorithms. The
 // library has no error value for this case.
 const noCommonKeyText = "no common algorithm for host key"
 
-// explainDial returns the error of a login with hints.
+// explainDial returns the error of a login with a hint, if the host has accepted none of the login's methods. It
+// returns other errors with at most the host's name added. It reads the library's text, since the library has
+// no error values.
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
@@ -109,35 +117,45 @@ func explainDial(t target, l loginMethods, err error) error {
 	return err
 }
 
-// connect opens an SSH connection.
+// connect opens an SSH connection and logs in, within connectTimeout. It returns a transient error if the host
+// does not answer.
 func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	wire, err := p.dialContext(ctx, "tcp", t.address())
+	netConn, err := p.dialContext(ctx, "tcp", t.address())
 	if err != nil {
 		return nil, unreachableError(t, err)
 	}
 
-	stop := context.AfterFunc(ctx, func() { _ = wire.Close() })
-	defer stop()
-	c, channels, requests, err := ssh.NewClientConn(wire, t.address(), config)
+	// Only closing the connection ends a handshake that hangs.
+	stopWatching := context.AfterFunc(ctx, func() { _ = netConn.Close() })
+	defer stopWatching()
+	c, channels, requests, err := ssh.NewClientConn(netConn, t.address(), config)
 	if err != nil {
-		_ = wire.Close()
+		_ = netConn.Close()
 		return nil, explainHandshake(ctx, t, err)
 	}
 
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// explainHandshake returns the error of a handshake. It is transient if the host does not answer.
+// explainHandshake returns the error of connect for err, the library's error about the handshake and login. It
+// returns a transient error if ctx is done or the connection broke. It returns errors that explainDial
+// recognizes unchanged.
 func explainHandshake(ctx context.Context, t target, err error) error {
-	var network net.Error
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return unreachableError(t, fmt.Errorf("the host does not answer within %s", connectTimeout))
-	case strings.Contains(err.Error(), "unable to authenticate"), strings.Contains(err.Error(), "no common algorithm"):
+	}
+
+	text := err.Error()
+	isForExplainDial := strings.Contains(text, "unable to authenticate") || strings.Contains(text, "no common algorithm")
+	if isForExplainDial {
 		return err
-	case errors.As(err, &network), strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "disconnect"):
+	}
+
+	var netErr net.Error
+	connectionBroke := errors.As(err, &netErr) || strings.Contains(text, "EOF") || strings.Contains(text, "disconnect")
+	if connectionBroke {
 		return unreachableError(t, err)
 	}
 
@@ -158,7 +176,7 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	c.keepalive.Go(func() {
 		for sendKeepalive(ctx, client) == nil {
 		}
-		// The host no longer answers, or the connection is no longer used. This ends all calls that still wait.
+		// The host no longer answers, or ctx is done. Closing the client ends all calls that still wait.
 		_ = client.Close()
 	})
 
@@ -174,10 +192,10 @@ func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 
 	// Only closing the client ends a request that is not answered.
 	closeClient := func() { _ = client.Close() }
-	silent := time.AfterFunc(keepaliveTimeout, closeClient)
-	defer silent.Stop()
-	stop := context.AfterFunc(ctx, closeClient)
-	defer stop()
+	timer := time.AfterFunc(keepaliveTimeout, closeClient)
+	defer timer.Stop()
+	stopWatching := context.AfterFunc(ctx, closeClient)
+	defer stopWatching()
 
 	const wantReply = true
 	_, _, err := client.SendRequest("keepalive@openssh.com", wantReply, nil)
@@ -190,7 +208,8 @@ func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 //go:embed scripts/*.sh
 var scripts embed.FS
 
-// asRoot runs the script as root. It uses sudo if the user is not root.
+// asRoot is a shell command that runs the script $0 as root, with the arguments $@. It uses sudo if the user is
+// not root.
 const asRoot = `[ "$(id -u)" = 0 ] && exec sh -c "$0" bijou "$@"; exec sudo -n -- sh -c "$0" bijou "$@"`
 
 // scriptError is the error of a script that has failed.
@@ -209,8 +228,8 @@ func (e scriptError) Error() string {
 // noStdin is given to run for a script that reads nothing.
 var noStdin io.Reader
 
-// run runs a script as root. It returns a scriptError if the script fails, and a transient error if the
-// connection to the host breaks.
+// run runs the file scripts/SCRIPT.sh on the host as root, and returns its stdout. It returns a scriptError if
+// the script fails, and a transient error if the connection to the host breaks.
 func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...string) (string, error) {
 	text, err := scripts.ReadFile("scripts/" + script + ".sh")
 	if err != nil {
@@ -222,14 +241,17 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 		words = []string{"sh", "-c", string(text), "bijou"}
 	}
 	out, err := c.execCommand(ctx, quoteWords(append(words, args...)), stdin)
-
-	var code scriptError
-	switch {
-	case err == nil:
+	if err == nil {
 		return out, nil
-	case !errors.As(err, &code):
+	}
+
+	var scriptErr scriptError
+	if !errors.As(err, &scriptErr) {
 		return "", unreachableError(c.target, err)
-	case strings.HasPrefix(code.stderr, "sudo: "), strings.Contains(code.stderr, "sudo: not found"):
+	}
+
+	sudoFailed := strings.HasPrefix(scriptErr.stderr, "sudo: ") || strings.Contains(scriptErr.stderr, "sudo: not found")
+	if sudoFailed {
 		return "", withHints(fmt.Errorf("user %q is not root on host %q, and cannot become root: %w",
 			c.target.User, c.target, err),
 			"let that user use sudo without a password, or name root@"+c.target.Host)
@@ -238,27 +260,31 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	return "", err
 }
 
-// execCommand runs a command on the host, and returns its output.
+// execCommand runs a command on the host, and returns its stdout. It returns a scriptError if the command does
+// not exit with 0. The end of ctx closes the connection.
 func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	session, err := c.client.NewSession()
 	if err != nil {
 		return "", err
 	}
 	defer session.Close()
-	defer context.AfterFunc(ctx, func() { _ = c.client.Close() })()
+
+	// Only closing the connection ends a command that hangs.
+	stopWatching := context.AfterFunc(ctx, func() { _ = c.client.Close() })
+	defer stopWatching()
 
 	var stdout, stderr boundedBuffer
 	session.Stdin = stdin
 	session.Stdout = &stdout
 	session.Stderr = &stderr
 	err = session.Run(command)
-
-	var exit *ssh.ExitError
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return "", ctx.Err()
-	case errors.As(err, &exit):
-		return "", scriptError{exit.ExitStatus(), stripUnprintable(string(stderr))}
+	}
+
+	var exitErr *ssh.ExitError
+	if errors.As(err, &exitErr) {
+		return "", scriptError{exitErr.ExitStatus(), stripUnprintable(string(stderr))}
 	}
 
 	return string(stdout), err
@@ -267,6 +293,7 @@ func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader)
 // boundedBuffer keeps the first maxOutput bytes, since a host could send endless output.
 type boundedBuffer []byte
 
+// maxOutput limits the output of a command that is kept, in bytes.
 const maxOutput = 16 << 10
 
 // Write keeps the first maxOutput bytes, and drops the rest.
@@ -275,17 +302,18 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// stripUnprintable removes unprintable characters from a host's output, so that it cannot control a
-// terminal.
-func stripUnprintable(said string) string {
+// stripUnprintable removes unprintable characters from a host's output, except newlines. Otherwise the output
+// could control the operator's terminal.
+func stripUnprintable(output string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
 		}
 		return -1
-	}, said))
+	}, output))
 }
 
+// quoteWords returns a command line for a shell, in which each word is quoted.
 func quoteWords(words []string) string {
 	var quoted []string
 	for _, w := range words {

@@ -87,7 +87,7 @@ func TestAway(t *testing.T) {
 		t.Errorf("a machine whose host is away was started elsewhere, or: %v", err)
 	}
 	err := r.Stop(t.Context(), started[0].ID)
-	if err == nil || !strings.Contains(err.Error(), "cannot stop machine 1: cannot reach host") || !strings.Contains(err.Error(), "hint: bijou retries it; if the host is gone for good, empty this file: truncate -s 0") {
+	if err == nil || !strings.Contains(err.Error(), "cannot stop machine 1: cannot reach host") || !strings.Contains(err.Error(), "hint: bijou retries the stop; if the host is gone for good, empty this file: truncate -s 0") {
 		t.Errorf("a stop of what is away: %v", err)
 	}
 	away.Store(false)

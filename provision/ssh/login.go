@@ -23,33 +23,37 @@ type loginMethods struct {
 	close   func()   // closes the connection to the ssh-agent; never nil
 }
 
-// gatherLogin returns the ways to log in to a host: with the configured key or, without a configured key, with
-// the keys of the ssh-agent and of the user; and with the configured password. The ssh-agent must answer within
-// agentTimeout, and before ctx is done.
+// gatherLogin returns the ways to log in to a host: the configured key, and the configured password. If no key
+// is configured, it uses the keys in the user's ~/.ssh and those of the ssh-agent instead. The ssh-agent must
+// answer within agentTimeout, and before ctx is done. The caller must call close of the result. It returns an
+// error if a configured key or password cannot be used, or if there is no way to log in.
 func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, error) {
 	l := loginMethods{close: func() {}}
-	signers, err := p.readIdentities(&l)
+	fileKeys, err := p.readIdentities(&l)
 	if err != nil {
 		return l, err
 	}
 
-	var held agent.ExtendedAgent
+	var sshAgent agent.ExtendedAgent
 	if p.env.Config["identity"] == "" {
-		held = l.dialAgent(ctx)
+		sshAgent = l.dialAgent(ctx)
 	}
-	if len(signers) > 0 || held != nil {
-		l.methods = append(l.methods, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
-			if held == nil {
-				return signers, nil
+
+	if len(fileKeys) > 0 || sshAgent != nil {
+		// The library calls this function during the login.
+		listKeys := func() ([]ssh.Signer, error) {
+			if sshAgent == nil {
+				return fileKeys, nil
 			}
-			more, err := held.Signers()
+			agentKeys, err := sshAgent.Signers()
 			if err != nil {
 				// If the ssh-agent fails or hangs, the keys in files may still be accepted.
-				return signers, nil
+				return fileKeys, nil
 			}
 
-			return slices.Concat(signers, more), nil
-		}))
+			return slices.Concat(fileKeys, agentKeys), nil
+		}
+		l.methods = append(l.methods, ssh.PublicKeysCallback(listKeys))
 	}
 
 	if err := p.addPassword(&l); err != nil {
@@ -66,10 +70,11 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 	return l, nil
 }
 
+// loginAdvice is the hint of errors about a login.
 const loginAdvice = "name a key with ssh.identity=FILE, start an ssh-agent, or name a file of mode 0600 with ssh.password-file=FILE"
 
-// readIdentities reads the private keys, and adds their descriptions to l.tried. A configured key must be
-// usable. Without one, it reads the usable keys in the user's ~/.ssh.
+// readIdentities reads the configured private key or, if none is configured, the usable keys in the user's
+// ~/.ssh. It adds their descriptions to l.tried. It returns an error if the configured key cannot be used.
 func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err error) {
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)
@@ -100,7 +105,8 @@ func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err er
 	return signers, nil
 }
 
-// readIdentity reads a private key from a file.
+// readIdentity reads a private key from a file. It returns an error if the key has a passphrase, or if other
+// users have access to the file.
 func readIdentity(path string) (ssh.Signer, error) {
 	data, err := readPrivate(path)
 	if err != nil {
@@ -132,14 +138,14 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 		return nil
 	}
 
-	limit := time.Now().Add(agentTimeout)
-	conn, err := (&net.Dialer{Deadline: limit}).DialContext(ctx, "unix", socket)
+	deadline := time.Now().Add(agentTimeout)
+	conn, err := (&net.Dialer{Deadline: deadline}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil
 	}
 
 	// This fails only if the connection is closed. In that case, the agent's keys are not used.
-	_ = conn.SetDeadline(limit)
+	_ = conn.SetDeadline(deadline)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l.close = func() {
 		stop()
@@ -150,7 +156,8 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	return agent.NewClient(conn)
 }
 
-// addPassword adds the configured password, if there is one, to the methods.
+// addPassword adds the configured password to l.methods, as a password and as the answer to hidden questions.
+// It does nothing if none is configured. It returns an error if the password's file cannot be used.
 func (p *Provider) addPassword(l *loginMethods) error {
 	named := p.env.Config["password-file"]
 	if named == "" {
@@ -204,11 +211,11 @@ func readPrivate(path string) ([]byte, error) {
 // expandPath returns an absolute path unchanged, and replaces "~/" with the user's home directory. It
 // returns an error for any other path.
 func expandPath(path string) (string, error) {
-	rest, own := strings.CutPrefix(path, "~/")
-	if !own && filepath.IsAbs(path) {
+	pathInHome, isInHome := strings.CutPrefix(path, "~/")
+	if !isInHome && filepath.IsAbs(path) {
 		return path, nil
 	}
-	if !own {
+	if !isInHome {
 		return "", fmt.Errorf("cannot use file %q: want an absolute path, or ~/FILE", path)
 	}
 
@@ -217,5 +224,5 @@ func expandPath(path string) (string, error) {
 		return "", fmt.Errorf("cannot find %q: %w", path, err)
 	}
 
-	return filepath.Join(home, rest), nil
+	return filepath.Join(home, pathInHome), nil
 }

@@ -19,7 +19,7 @@ import (
 	"bijou/state/osutil"
 )
 
-// mark is the content of a file on a host that is a machine. It names that machine.
+// mark is the content of the file ROOT/managed-by.json on a host that is a machine. It names the machine.
 type mark struct {
 	Environment string `json:"environment"`
 	Name        string `json:"name"` // the environment's name, for people
@@ -36,29 +36,31 @@ func (m mark) String() string {
 	return string(data)
 }
 
-// markWord matches a word of a mark. Operators copy such words into commands.
+// markWord matches a word of a mark. It allows only characters that are safe in a command, since operators copy
+// such words into commands.
 var markWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 })
 
-// readMark parses the mark on a host.
+// readMark parses the mark on a host. It returns an error if a word of the mark has unexpected characters.
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
 	if err != nil {
 		return m, fmt.Errorf("cannot read the host's mark %q: %w", text, err)
 	}
-	if !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) &&
-		markWord().MatchString(m.Machine)) {
-		return m, fmt.Errorf("cannot read the host's mark %q: it does not name a machine of a model", text)
+	for _, word := range []string{m.Environment, m.Name, m.Machine} {
+		if !markWord().MatchString(word) {
+			return m, fmt.Errorf("cannot read the host's mark %q: it does not name a machine of a model", text)
+		}
 	}
 
 	return m, nil
 }
 
-// errTaken is returned if the host is already a machine.
+// errTaken is the cause of an error about a host that is already a different machine.
 var errTaken = errors.New("a host can be only one machine")
 
-// takenError returns the error for a host that is already a machine.
+// takenError returns the error for a host that is already the machine that m names. The error wraps errTaken.
 func (p *Provider) takenError(t target, m mark) error {
 	if m.Environment == p.env.UUID {
 		return withHints(fmt.Errorf("host %q is already machine %s: %w", t, m.Machine, errTaken),
@@ -86,36 +88,38 @@ type hostFacts struct {
 
 // inspectHost queries a host for its hardware, its mark, and whether the machine's agent is running.
 func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err error) {
-	said, err := c.run(ctx, "look", noStdin, p.root, p.env.UUID, p.systemdFolder)
+	output, err := c.run(ctx, "look", noStdin, p.root, p.env.UUID, p.systemdFolder)
 	if err != nil {
 		return h, fmt.Errorf("cannot examine host %q: %w", c.target, err)
 	}
-	numbers := map[string]*uint64{"cores": &h.cores, "memory": &h.memory, "disk": &h.disk, "free": &h.free}
 
-	for line := range strings.Lines(said) {
+	// The script prints lines KEY=VALUE.
+	numbers := map[string]*uint64{"cores": &h.cores, "memory": &h.memory, "disk": &h.disk, "free": &h.free}
+	for line := range strings.Lines(output) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch key {
 		case "arch":
 			h.arch = constraints.ArchOf(value)
 		case "mark":
 			h.marked = true
-			if h.mark, err = readMark(value); err != nil {
+			h.mark, err = readMark(value)
+			if err != nil {
 				return h, err
 			}
 		case "runs":
 			h.running = true
 		}
 
-		if n := numbers[key]; n != nil {
-			// A value that is not a number stays unknown.
-			*n, _ = strconv.ParseUint(value, 10, 64)
+		if number := numbers[key]; number != nil {
+			// If the value is not a number, it is unknown and stays 0.
+			*number, _ = strconv.ParseUint(value, 10, 64)
 		}
 	}
 
 	return h, nil
 }
 
-// newInstance returns the instance on a host.
+// newInstance returns the instance for a host that is the given machine.
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
 		ID:          t.String() + "/" + machine,
@@ -127,9 +131,9 @@ func (p *Provider) newInstance(t target, machine string, running bool) provider.
 	}
 }
 
-// hostRecord is the ledger's record of a host that is a machine, or is about to become one. It is written
-// before the host is changed, and removed when nothing is left on the host. So a host that does not answer
-// is still known to be a machine.
+// hostRecord is the ledger's record of a host that is a machine, or is about to become one. The ledger is a
+// directory with a file for each machine. A record is written before the host is changed, and removed when
+// nothing is left on the host. Therefore a host that does not answer is still known to be a machine.
 type hostRecord struct {
 	Host        string `json:"host"` // user@host:port
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -153,20 +157,21 @@ func (r hostRecord) parseHost() (target, error) {
 	return t, nil
 }
 
+// ledgerPath returns the path of a machine's record in the ledger.
 func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// readLedger reads the records of hosts that are machines, by machine. A record that cannot be read is also
-// returned, with its error. It keeps its own machine from being started on a different host, and does not
-// affect other machines.
+// readLedger reads the records of hosts that are machines, by machine. It also returns a record that cannot be
+// read, with the reason in unreadable. Such a record prevents a start of its machine on a different host, and
+// does not affect other machines.
 func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read which hosts are machines: %w", err)
 	}
 
-	all := map[string]hostRecord{}
+	records := map[string]hostRecord{}
 	for _, e := range entries {
 		machine, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || provider.CheckMachine(machine) != nil {
@@ -175,15 +180,16 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 		}
 
 		if r, isHost := p.readHostRecord(machine); isHost {
-			all[machine] = r
+			records[machine] = r
 		}
 	}
 
-	return all, nil
+	return records, nil
 }
 
-// readHostRecord reads the record of a machine's host. isHost is false if the record does not exist or is
-// empty. Operators empty a record to give up the host.
+// readHostRecord reads the record of a machine's host. The result isHost is false if the record does not
+// exist or is empty. Operators empty a record to give up the host. If the record cannot be read, isHost is
+// true, and r.unreadable is the reason.
 func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
 	data, err := os.ReadFile(p.ledgerPath(machine))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,12 +211,13 @@ func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
 	return r, true
 }
 
+// unreadableRecord returns the value for a machine's record that cannot be read because of err.
 func (p *Provider) unreadableRecord(machine string, err error) hostRecord {
 	err = fmt.Errorf("cannot read which host is machine %s, in %q: %w", machine, p.ledgerPath(machine), err)
 	return hostRecord{Machine: machine, unreadable: err}
 }
 
-// Identity distinguishes a machine's host and start from the next ones.
+// Identity returns a value that distinguishes a record from one about a different host or a different start.
 func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
 
 // writeRecord writes the ledger's record of a machine's host.
@@ -241,11 +248,16 @@ func (p *Provider) isGivenUp(machine string) bool {
 	return err == nil && info.Size() == 0
 }
 
-// removeRecord removes a machine's record, unless the record is about a different host.
+// removeRecord removes a machine's record if it is about the host t, or if the operator has emptied it. It does
+// nothing if the record is about a different host, or does not exist.
 func (p *Provider) removeRecord(t target, machine string) error {
-	all, err := p.readLedger()
-	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {
+	records, err := p.readLedger()
+	if err != nil {
 		return err
+	}
+	isOfHost := records[machine].Host == t.String()
+	if !isOfHost && !p.isGivenUp(machine) {
+		return nil
 	}
 
 	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {

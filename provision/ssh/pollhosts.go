@@ -20,48 +20,50 @@ type polledHost struct {
 // maxParallelPolls is the maximum number of hosts that are queried at the same time.
 const maxParallelPolls = 32
 
-// Instances queries all hosts in the pool, and all hosts that are machines, in parallel and in limited time.
-// A known machine whose host does not answer, or refuses the login, counts as running. It may be running on
-// the other side of a network partition, so it must not be started on a different host. A host that does not
-// answer is skipped for a while, so that the next round first queries the hosts for which there was no time.
+// Instances queries all hosts in the pool, and all hosts in the ledger, in parallel and within pollTimeout. A
+// recorded machine whose host does not answer, or refuses the login, counts as running. The machine may be
+// running on the other side of a network partition, so it must not be started on a different host.
+//
+// If a host did not answer, Instances skips the host for retryInterval. Otherwise such hosts could use all the
+// time of each call, and other hosts would never be queried.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	hosts, err := p.listHosts()
 	if err != nil {
 		return nil, err
 	}
 
-	round, cancel := context.WithTimeout(ctx, p.pollTimeout)
+	pollCtx, cancel := context.WithTimeout(ctx, p.pollTimeout)
 	defer cancel()
 	answers := make([]*provider.Instance, len(hosts))
-	// Each query of a host takes one slot.
-	seats := make(chan struct{}, maxParallelPolls)
-	var asking sync.WaitGroup
+	// Each running query takes one slot.
+	slots := make(chan struct{}, maxParallelPolls)
+	var queries sync.WaitGroup
 
-	for i, h := range hosts {
-		asking.Go(func() {
+	for i, host := range hosts {
+		queries.Go(func() {
 			select {
-			case seats <- struct{}{}:
-				defer func() { <-seats }()
-				answers[i] = p.pollHost(round, h)
-			case <-round.Done():
-				answers[i] = p.presumeRunning(h)
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				answers[i] = p.pollHost(pollCtx, host)
+			case <-pollCtx.Done():
+				answers[i] = p.presumeRunning(host)
 			}
 		})
 	}
 
-	asking.Wait()
+	queries.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 
 	var found []provider.Instance
-	for _, a := range answers {
-		if a != nil {
-			found = append(found, *a)
+	for _, answer := range answers {
+		if answer != nil {
+			found = append(found, *answer)
 		}
 	}
 
-	// The ids of machines are numbers.
+	// Machine IDs are numbers.
 	slices.SortFunc(found, func(a, b provider.Instance) int {
 		n, _ := strconv.Atoi(a.Machine)
 		m, _ := strconv.Atoi(b.Machine)
@@ -71,7 +73,8 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
-// listHosts lists the hosts to query: the hosts in the ledger, and the other hosts in the pool.
+// listHosts lists the hosts to query: the hosts in the ledger, and the other hosts in the pool. It leaves out a
+// record in the ledger that cannot be read.
 func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -81,14 +84,17 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	for _, r := range records {
 		t, err := r.parseHost()
 		if err != nil {
-			// If its host is in the pool, the host's answer replaces the record.
+			// If the host of the record is in the pool, the host's answer will replace the record.
 			continue
 		}
 		hosts = append(hosts, polledHost{poolMember(pool, t).target, r})
 	}
 
 	for _, m := range pool {
-		if !slices.ContainsFunc(hosts, func(h polledHost) bool { return h.target.String() == m.target.String() }) {
+		isListed := slices.ContainsFunc(hosts, func(h polledHost) bool {
+			return h.target.String() == m.target.String()
+		})
+		if !isListed {
 			hosts = append(hosts, polledHost{target: m.target})
 		}
 	}
@@ -96,33 +102,37 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	return hosts, nil
 }
 
-// pollHost queries one host. It returns nil if the host is not a machine of this environment. It records a
-// host as silent only if it has waited for the full hostTimeout.
-func (p *Provider) pollHost(ctx context.Context, a polledHost) *provider.Instance {
-	if !p.isSilent(a.target) {
-		h, err := p.dialAndInspect(ctx, a.target)
-		if err == nil {
-			p.noteAnswer(a.target)
-			return p.readAnswer(a, h)
-		}
-
-		if ctx.Err() == nil {
-			p.noteSilence(a, err)
-		}
+// pollHost queries one host, unless the host is silent. It returns nil if the host is not a machine of this
+// environment. If the host does not answer, its recorded machine counts as running.
+func (p *Provider) pollHost(ctx context.Context, host polledHost) *provider.Instance {
+	if p.isSilent(host.target) {
+		return p.presumeRunning(host)
 	}
 
-	return p.presumeRunning(a)
+	facts, err := p.dialAndInspect(ctx, host.target)
+	if err != nil {
+		// If ctx is done, the host did not have the full hostTimeout to answer.
+		if ctx.Err() == nil {
+			p.noteSilence(host, err)
+		}
+		return p.presumeRunning(host)
+	}
+
+	p.noteAnswer(host.target)
+	return p.readAnswer(host, facts)
 }
 
-func (p *Provider) presumeRunning(a polledHost) *provider.Instance {
-	if a.record.Machine == "" {
+// presumeRunning returns a running instance for the machine that the ledger records for the host. It returns
+// nil if there is no record.
+func (p *Provider) presumeRunning(host polledHost) *provider.Instance {
+	if host.record.Machine == "" {
 		return nil
 	}
 	const running = true
-	return new(p.newInstance(a.target, a.record.Machine, running))
+	return new(p.newInstance(host.target, host.record.Machine, running))
 }
 
-// dialAndInspect connects to the host, and reads its mark and state.
+// dialAndInspect connects to the host and inspects it, within hostTimeout.
 func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.hostTimeout)
 	defer cancel()
@@ -135,64 +145,69 @@ func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, err
 	return p.inspectHost(ctx, c)
 }
 
-// readAnswer returns the instance according to the mark on the host, or nil. It corrects the ledger if the
-// ledger differs from the mark.
-func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
-	if !h.marked || h.mark.Environment != p.env.UUID {
-		p.forgetUnmarked(a)
+// readAnswer returns the instance that the mark on the host names, or nil if the host has no mark of this
+// environment. It corrects the ledger if the ledger differs from the mark. It only logs an error.
+func (p *Provider) readAnswer(host polledHost, facts hostFacts) *provider.Instance {
+	marked := facts.mark
+	if !facts.marked || marked.Environment != p.env.UUID {
+		p.forgetUnmarked(host)
 		return nil
 	}
 
-	if a.record.Machine != h.mark.Machine {
-		if err := p.writeRecord(a.target, h.mark.Machine, h.mark.Token); err != nil {
-			p.log.Warn("cannot record the machine's host", "machine", h.mark.Machine, "error", err)
+	if host.record.Machine != marked.Machine {
+		if err := p.writeRecord(host.target, marked.Machine, marked.Token); err != nil {
+			p.log.Warn("cannot record the machine's host", "machine", marked.Machine, "error", err)
 		}
 	}
 
-	return new(p.newInstance(a.target, h.mark.Machine, h.running))
+	return new(p.newInstance(host.target, marked.Machine, facts.running))
 }
 
-// forgetUnmarked removes the ledger's record of a host that was chosen for a machine but does not have the
-// machine's mark. It does nothing during a start of that machine, which may be about to write the mark.
-func (p *Provider) forgetUnmarked(a polledHost) {
-	if a.record.Machine == "" {
+// forgetUnmarked removes the ledger's record of a host that was chosen for a machine but has no mark of this
+// environment. It does nothing during a start or stop of the machine. A start may be about to write the mark.
+func (p *Provider) forgetUnmarked(host polledHost) {
+	machine := host.record.Machine
+	if machine == "" {
 		return
 	}
-	lock := p.machineLock(a.record.Machine)
+	lock := p.machineLock(machine)
 	if !lock.TryLock() {
 		return
 	}
 	defer lock.Unlock()
 
-	if err := p.removeRecord(a.target, a.record.Machine); err != nil {
-		p.log.Warn("cannot remove the record of a host", "machine", a.record.Machine, "error", err)
+	if err := p.removeRecord(host.target, machine); err != nil {
+		p.log.Warn("cannot remove the record of a host", "machine", machine, "error", err)
 	}
 }
 
+// isSilent reports whether the host did not answer at an attempt within the last retryInterval.
 func (p *Provider) isSilent(t target) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since, ok := p.silentSince[t.String()]
-	return ok && time.Since(since) < p.retryInterval
+	lastAttempt, ok := p.silentSince[t.String()]
+	return ok && time.Since(lastAttempt) < p.retryInterval
 }
 
+// noteAnswer records that the host has answered, and logs that if the host was silent before.
 func (p *Provider) noteAnswer(t target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, was := p.silentSince[t.String()]; was {
+	if _, wasSilent := p.silentSince[t.String()]; wasSilent {
 		p.log.Info("a host answers again", "host", t.String())
 	}
 	delete(p.silentSince, t.String())
 }
 
-// noteSilence records that the host does not answer, and logs a warning the first time.
-func (p *Provider) noteSilence(a polledHost, err error) {
+// noteSilence records that the host did not answer, and logs a warning the first time.
+func (p *Provider) noteSilence(host polledHost, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if _, was := p.silentSince[a.target.String()]; !was {
+	name := host.target.String()
+	if _, wasSilent := p.silentSince[name]; !wasSilent {
 		p.log.Warn("a host does not answer: if it is a machine, that machine counts as running and is not started elsewhere",
-			"host", a.target.String(), "machine", a.record.Machine, "error", err)
+			"host", name, "machine", host.record.Machine, "error", err)
 	}
-	p.silentSince[a.target.String()] = time.Now()
+	p.silentSince[name] = time.Now()
 }

@@ -54,7 +54,7 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["known-hosts"] = "/nowhere/known_hosts" }},
 		{name: "a changed key", want: []string{"HAS A DIFFERENT KEY THAN EXPECTED: ssh-ed25519 SHA256:", "known_hosts:1 has a different key", "ssh-keygen -R"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.key, _ = newKey(r.t) }) }},
-		{name: "another fingerprint", want: []string{"HAS A DIFFERENT KEY", "the fingerprint given for it is SHA256:other"},
+		{name: "another fingerprint", want: []string{"HAS A DIFFERENT KEY", "the expected fingerprint is SHA256:other"},
 			arrange: func(r *rig, s *provider.Spec) { s.Placement = "root@" + r.hosts[0].address + "#SHA256:other" }},
 		{name: "a revoked key", want: []string{"IS REVOKED by", "known_hosts:1"},
 			arrange: func(r *rig, _ *provider.Spec) {
@@ -79,7 +79,7 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) { r.put("id", "nonsense", 0o600) }},
 		{name: "a relative path", want: []string{"want an absolute path, or ~/FILE"}, arrange: config("identity", "id")},
 		{name: "a full disk", want: []string{"the disk of host", "is full: only 3 MB are free", "hint: free some disk space there"}, arrange: edit(`df -Pm "$place"`, `printf "x\nx 100 97 3 97%% /\n"`)},
-		{name: "a disk that is full half-way", want: []string{"cannot copy the binary", "No space left on device", "hint: its disk is full"}, kept: true,
+		{name: "a disk that is full half-way", want: []string{"cannot copy the binary", "No space left on device", "hint: the host's disk is full"}, kept: true,
 			arrange: edit(`cat >"$part"`, `head -c 10 >"$part"; echo "cat: write error: No space left on device" >&2; exit 1`)},
 		{name: "a copy that arrives half", want: []string{"cannot copy the binary", "its sha256 is"}, kept: true, arrange: edit(`cat >"$part"`, `head -c 10 >"$part"`)},
 		{name: "another architecture", want: []string{"has the architecture s390x, but the model's binary is for"}, arrange: edit("uname -m", "echo s390x")},

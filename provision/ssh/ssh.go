@@ -38,7 +38,7 @@ type Provider struct {
 
 	machineLocks sync.Map // a *sync.Mutex for each machine, held by its start or stop
 	mu           sync.Mutex
-	silentSince  map[string]time.Time // the hosts that did not answer, with the time of the last attempt
+	silentSince  map[string]time.Time // the hosts that did not answer, with the time of their last attempt
 }
 
 // Name is the provider's name.
@@ -83,6 +83,7 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true, Remote: true}, nil
 }
 
+// remoteDir returns the environment's directory on hosts.
 func (p *Provider) remoteDir() string { return p.root + "/" + p.env.UUID }
 
 // unitName returns the name of the agent's service. The copied binary uses the same name.
@@ -90,13 +91,15 @@ func (p *Provider) unitName(machine string) string {
 	return "bijou-machine-" + p.env.Name + "@" + machine + ".service"
 }
 
-// lockMachine serializes the starts and stops of a machine in this process.
+// lockMachine waits until no start or stop of the machine is running in this process, and blocks others until
+// the caller calls done.
 func (p *Provider) lockMachine(machine string) (done func()) {
 	lock := p.machineLock(machine)
 	lock.Lock()
 	return lock.Unlock
 }
 
+// machineLock returns the lock of the machine's starts and stops in this process.
 func (p *Provider) machineLock(machine string) *sync.Mutex {
 	lock, _ := p.machineLocks.LoadOrStore(machine, &sync.Mutex{})
 	return lock.(*sync.Mutex)
@@ -116,7 +119,8 @@ func (p *Provider) Client(instance string) (Client, error) {
 	if err != nil {
 		return Client{}, err
 	}
-	if t, err = p.withKnownKey(t, machine); err != nil {
+	t, err = p.withKnownKey(t, machine)
+	if err != nil {
 		return Client{}, err
 	}
 
@@ -147,16 +151,16 @@ func (p *Provider) Client(instance string) (Client, error) {
 	return c, nil
 }
 
-// trustedKeysFile returns a known_hosts file with the keys that ssh can accept from the target: the saved key
-// if the target has a fingerprint, and otherwise the user's known_hosts. ssh cannot check a fingerprint
-// itself.
+// trustedKeysFile returns the path of a file in the format of known_hosts, with the keys that ssh can accept
+// from the target. For a target with a fingerprint, this is the file with its saved key, since ssh cannot check
+// a fingerprint itself. Otherwise it is the file of known hosts.
 func (p *Provider) trustedKeysFile(t target) (string, error) {
 	if t.Fingerprint != "" {
 		saved := p.keyPath(t)
 		if _, err := os.Stat(saved); err == nil {
 			return saved, nil
 		}
-		// No key was saved yet, so known_hosts must have it.
+		// The key is not saved yet. ssh can still accept a key in the file of known hosts.
 	}
 
 	return p.knownHostsFile()
@@ -170,12 +174,16 @@ type target struct {
 	Fingerprint string
 }
 
+// errTarget is the cause of an error about a text that does not name a host.
 var errTarget = errors.New("want USER@HOST, USER@HOST:PORT, or either with #SHA256:FINGERPRINT of the host's key")
 
-// parseTarget parses USER@HOST[:PORT][#FINGERPRINT].
+// parseTarget parses USER@HOST[:PORT][#FINGERPRINT]. The port is 22 if none is given. It refuses words that ssh
+// or a shell would not read as a user or a host, such as an option.
 func parseTarget(text string) (target, error) {
-	where, fingerprint, pinned := strings.Cut(text, "#")
-	user, address, ok := strings.Cut(where, "@")
+	where, fingerprint, hasFingerprint := strings.Cut(text, "#")
+	user, address, hasUser := strings.Cut(where, "@")
+
+	// Without a port, an IPv6 address can be in brackets.
 	t := target{User: user, Port: "22", Fingerprint: fingerprint}
 	t.Host = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 	if host, port, err := net.SplitHostPort(address); err == nil {
@@ -183,16 +191,18 @@ func parseTarget(text string) (target, error) {
 		t.Port = port
 	}
 
-	port, err := strconv.ParseUint(t.Port, 10, 16)
-	odd := strings.ContainsFunc(where, func(r rune) bool {
+	port, portErr := strconv.ParseUint(t.Port, 10, 16)
+	isPort := portErr == nil && port != 0
+	isUser := hasUser && user != "" && user[0] != '-'
+	isHost := t.Host != "" && t.Host[0] != '-' && !strings.ContainsAny(t.Host, "@[]")
+	hasUnsafe := strings.ContainsFunc(where, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune(`/'"\`, r)
 	})
 
-	switch {
-	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0,
-		user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
+	if !isUser || !isHost || !isPort || hasUnsafe {
 		return target{}, fmt.Errorf("cannot parse host %q: %w", text, errTarget)
-	case pinned && !strings.HasPrefix(fingerprint, "SHA256:"):
+	}
+	if hasFingerprint && !strings.HasPrefix(fingerprint, "SHA256:") {
 		return target{}, fmt.Errorf(
 			"cannot use fingerprint %q of host %q: want SHA256:..., as ssh-keygen -l prints it",
 			fingerprint, where,
@@ -202,11 +212,13 @@ func parseTarget(text string) (target, error) {
 	return t, nil
 }
 
+// address returns HOST:PORT, with an IPv6 address in brackets.
 func (t target) address() string { return net.JoinHostPort(t.Host, t.Port) }
 
 // String returns USER@HOST:PORT, without the fingerprint.
 func (t target) String() string { return t.User + "@" + t.address() }
 
+// parseID parses the ID of an instance, USER@HOST:PORT/MACHINE.
 func parseID(id string) (t target, machine string, err error) {
 	where, machine, ok := strings.Cut(id, "/")
 	t, err = parseTarget(where)

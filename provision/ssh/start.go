@@ -27,11 +27,12 @@ type startRun struct {
 	boot   io.Writer
 }
 
+// printf prints a line of progress for the operator.
 func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, format+"\n", args...) }
 
-// Start makes a host the machine, and starts the agent there. After an interruption, call it again: it
-// continues on the same host. If a machine's host does not answer, the machine is never started on a
-// different host.
+// Start makes a host the machine, and starts the agent there. After an interruption, the next call continues on
+// the same host. If a machine's host does not answer, Start returns a transient error, and never starts the
+// machine on a different host.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -72,25 +73,27 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 
 // copyBundle copies the agent's files to the host. It copies the binary only if the host does not have it.
 func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
-	l := s.bundle
-	if _, err := c.run(ctx, "prepare", noStdin, p.remoteDir(), l.tools, s.spec.Machine); err != nil {
+	b := s.bundle
+	if _, err := c.run(ctx, "prepare", noStdin, p.remoteDir(), b.tools, s.spec.Machine); err != nil {
 		return hostError("prepare", c.target, err)
 	}
 
-	path := p.remoteDir() + "/tools/" + l.tools + "/bijou"
-	has, err := c.run(ctx, "holds", noStdin, path, l.sum)
+	binaryPath := p.remoteDir() + "/tools/" + b.tools + "/bijou"
+	answer, err := c.run(ctx, "holds", noStdin, binaryPath, b.sum)
 	if err != nil {
 		return hostError("look at the binary on", c.target, err)
 	}
 
-	if strings.TrimSpace(has) != "yes" {
-		if err := p.copyBinary(ctx, s, c, path); err != nil {
+	hasBinary := strings.TrimSpace(answer) == "yes"
+	if !hasBinary {
+		if err := p.copyBinary(ctx, s, c, binaryPath); err != nil {
 			return err
 		}
 	}
 
-	for _, f := range l.files {
-		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, osutil.Digest(f.data)); err != nil {
+	for _, f := range b.files {
+		path := p.remoteDir() + "/" + f.path
+		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), path, f.mode, osutil.Digest(f.data)); err != nil {
 			return hostError("copy "+f.path+" to", c.target, err)
 		}
 	}
@@ -98,7 +101,7 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	return nil
 }
 
-// copyBinary copies the binary to the host, and prints how long that took.
+// copyBinary copies the binary to the path on the host, and prints how long that took.
 func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path string) error {
 	binary, err := os.Open(s.bundle.binary)
 	if err != nil {
@@ -116,23 +119,24 @@ func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path st
 	return nil
 }
 
-// hostError returns the error of a step on a host, with a hint if the host's disk is full.
+// hostError returns the error "cannot VERB host" of a step on a host, with a hint if the host's disk is full.
 func hostError(verb string, t target, err error) error {
 	err = fmt.Errorf("cannot %s host %q: %w", verb, t, err)
-	var f scriptError
-	if errors.As(err, &f) && strings.Contains(f.stderr, "No space left on device") {
+	var scriptErr scriptError
+	if errors.As(err, &scriptErr) && strings.Contains(scriptErr.stderr, "No space left on device") {
 		return withHints(
 			err,
-			"its disk is full, and partial copies were removed; free some disk space, then: juju resolved MACHINE",
+			"the host's disk is full, and partial copies were removed; free some disk space, then: juju resolved MACHINE",
 		)
 	}
 
 	return err
 }
 
-// Stop stops the agent and all processes that its hooks have left running, and removes the environment's
-// files from the host. It does not remove packages that charms have installed. It returns an error if it
-// cannot reach the host, since the agent may still be running.
+// Stop stops the agent and all processes that its hooks have left running, and removes the environment's files
+// from the host. It does not remove packages that charms have installed. If the host's mark does not name this
+// machine, it changes nothing on the host. It returns an error if it cannot reach the host, since the agent may
+// still be running, unless the operator has given up the host.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	t, machine, err := parseID(id)
 	if err != nil {
@@ -145,7 +149,8 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		}
 	}()
 
-	if t, err = p.withKnownKey(t, machine); err != nil {
+	t, err = p.withKnownKey(t, machine)
+	if err != nil {
 		return err
 	}
 	c, err := p.dial(ctx, t)
@@ -153,7 +158,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return p.removeRecord(t, machine)
 	}
 	if err != nil {
-		hint := fmt.Sprintf("bijou retries it; if the host is gone for good, empty this file: truncate -s 0 %q",
+		hint := fmt.Sprintf("bijou retries the stop; if the host is gone for good, empty this file: truncate -s 0 %q",
 			p.ledgerPath(machine))
 		recordErr := p.recordDoubt(t, machine)
 		return errors.Join(withHints(err, hint), recordErr)
@@ -176,7 +181,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 }
 
 // recordDoubt records that a host may be the machine, unless the ledger already has a record of the machine.
-// Thus Instances lists the host, and the operator has a file to empty.
+// With this record, Instances lists the host, and the operator has a file to empty.
 func (p *Provider) recordDoubt(t target, machine string) error {
 	records, err := p.readLedger()
 	if err != nil {
@@ -188,8 +193,8 @@ func (p *Provider) recordDoubt(t target, machine string) error {
 	return p.writeRecord(t, machine, "")
 }
 
-// withKnownKey returns the target with its pinned fingerprint, from the pool or the ledger. The fingerprint
-// stays empty if neither of them has one.
+// withKnownKey returns the target with the fingerprint of its host's key from the pool, or otherwise from the
+// ledger. If neither has a fingerprint, the target does not change.
 func (p *Provider) withKnownKey(t target, machine string) (target, error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -230,32 +235,31 @@ func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
 		return bundle{}, fmt.Errorf("the model's record names %q instead of a directory of tools", b.tools)
 	}
 
-	at, _ := record["state"].(string)
-	if record["state"], b.files, err = p.packCredentials(at); err != nil {
+	// On the host, the state's URL names the copied credentials.
+	stateURL, _ := record["state"].(string)
+	record["state"], b.files, err = p.packCredentials(stateURL)
+	if err != nil {
 		return bundle{}, err
 	}
-
-	// An environment that an earlier version has created does not have keys for secrets.
-	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
-	switch {
-	case err == nil:
-		b.files = append(b.files, bundleFile{path: keyfile.FileName, mode: "600", data: keys})
-	case !errors.Is(err, fs.ErrNotExist):
-		return bundle{}, fmt.Errorf("cannot copy the keys for secrets: %w", err)
+	keys, err := p.packSecretKeys()
+	if err != nil {
+		return bundle{}, err
 	}
+	b.files = append(b.files, keys...)
 
-	text, err := yaml.Marshal(record)
+	recordText, err := yaml.Marshal(record)
 	if err != nil {
 		return bundle{}, fmt.Errorf("cannot write the model's record: %w", err)
 	}
-	keeper, err := scripts.ReadFile("scripts/keep.sh")
+	keepScript, err := scripts.ReadFile("scripts/keep.sh")
 	if err != nil {
 		return bundle{}, fmt.Errorf("internal error: %w", err)
 	}
 
+	// The record comes last, since a host that has the record has all files.
 	b.files = append(b.files,
-		bundleFile{path: "keep.sh", mode: "700", data: keeper},
-		bundleFile{path: "environment.yaml", mode: "600", data: text},
+		bundleFile{path: "keep.sh", mode: "700", data: keepScript},
+		bundleFile{path: "environment.yaml", mode: "600", data: recordText},
 	)
 	b.binary = filepath.Join(p.env.Dir, "tools", b.tools, "bijou")
 	b.sum, b.size, err = osutil.DigestFile(b.binary)
@@ -266,18 +270,33 @@ func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
 	return b, nil
 }
 
-// packCredentials returns the files that the store's URL names, and the URL with the paths of these files
-// on the host.
-func (p *Provider) packCredentials(at string) (remoteURL string, files []bundleFile, err error) {
-	scheme, _, _ := strings.Cut(at, ":")
+// packSecretKeys returns the file with the environment's keys for secrets. It returns none if there is no
+// such file, as in an environment that an earlier version has created.
+func (p *Provider) packSecretKeys() ([]bundleFile, error) {
+	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot copy the keys for secrets: %w", err)
+	}
+
+	return []bundleFile{{path: keyfile.FileName, mode: "600", data: keys}}, nil
+}
+
+// packCredentials returns the files that the state's URL names in its options, such as a certificate. It also
+// returns the URL with the paths of the copies of these files on the host. It returns an error if other hosts
+// cannot reach the state.
+func (p *Provider) packCredentials(stateURL string) (remoteURL string, files []bundleFile, err error) {
+	scheme, _, _ := strings.Cut(stateURL, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
 		return "", nil, withHints(errors.New("the model's state is on this host only, and other hosts cannot reach it"),
 			"move the state to an etcd that they can reach: juju migrate-state etcd://HOST:PORT,.../PREFIX")
 	}
 
-	base, query, asks := strings.Cut(at, "?")
-	if !asks {
-		return at, nil, nil
+	base, query, hasOptions := strings.Cut(stateURL, "?")
+	if !hasOptions {
+		return stateURL, nil, nil
 	}
 	options, err := url.ParseQuery(query)
 	if err != nil {
@@ -299,9 +318,9 @@ func (p *Provider) packCredentials(at string) (remoteURL string, files []bundleF
 			return "", nil, fmt.Errorf("cannot copy the file that the state's URL names as %s: %w", option, err)
 		}
 
-		f := bundleFile{path: "credentials/" + option, mode: "600", data: data}
-		files = append(files, f)
-		options.Set(option, p.remoteDir()+"/"+f.path)
+		file := bundleFile{path: "credentials/" + option, mode: "600", data: data}
+		files = append(files, file)
+		options.Set(option, p.remoteDir()+"/"+file.path)
 	}
 
 	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil

@@ -1,9 +1,9 @@
 // Package isolation isolates a process and its child processes from the host.
 //
-// The processes see the host's files. Their changes go to a layer over these files, which is in
-// memory. They have their own hostname, process ids, System V and POSIX IPC, and /dev/shm. They
-// also have their own network, unless the caller allows the host's. /sys and /proc/sys are
-// read-only. Everything ends with the first process. The processes appear to run as root.
+// The processes see the host's files. Their changes to files go to a layer over these files, which is in
+// memory. They have their own hostname, process ids, System V and POSIX IPC, and /dev/shm. They also have
+// their own network, unless the caller allows the host's. /sys and /proc/sys are read-only. When the first
+// process ends, the others are killed, and their changes are lost. The processes appear to run as root.
 //
 // This protects a host from the ordinary effects of programs such as `hostname web` or `modprobe`.
 // It does not contain a program that tries to escape.
@@ -28,14 +28,16 @@ import (
 // Hostname is the hostname that isolated processes see.
 const Hostname = "charm-test"
 
-// Prepare makes the command run in new namespaces, in which it must call Enter. With network it uses the
-// host's network. Otherwise it has only a loopback interface.
+// Prepare makes the command run in new namespaces, in which the command must call Enter. If network is true,
+// the command uses the host's network. Otherwise it has only a loopback interface. cmd.SysProcAttr must not
+// be nil.
 func Prepare(cmd *exec.Cmd, network bool) {
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 	if !network {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	}
 
+	// Only root can create the other namespaces, so the process becomes root in a new user namespace.
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
@@ -43,11 +45,12 @@ func Prepare(cmd *exec.Cmd, network bool) {
 	}
 }
 
-// Enter isolates this process, which Prepare has prepared, from the host. dir becomes a directory in
-// memory, and all writes elsewhere go to a layer over the host's files. It returns the files of the host
-// that the process cannot see, each with the reason. After an error the process is only partly isolated, and
-// must exit.
+// Enter isolates this process from the host. The process must be a command that Prepare has prepared, and
+// network must have the same value as for Prepare. The directory dir becomes a directory in memory, and all
+// writes elsewhere go to a layer over the host's files. Enter returns the files of the host that the process
+// cannot see, each with the reason. After an error the process is only partly isolated, and must exit.
 func Enter(dir string, network bool) (unseen []string, err error) {
+	// The first process of a new PID namespace has the PID 1.
 	if os.Getpid() != 1 {
 		return nil, errors.New("this process has no namespaces of its own")
 	}
@@ -83,27 +86,32 @@ func Exec(path string, argv []string) error {
 	return unix.Exec(path, argv, os.Environ())
 }
 
-// Written returns a line for each file outside of dir that was written or removed since Enter(dir). Removed files
-// have a mark.
-func Written(dir string) (files []string, err error) {
+// Written returns a line for each file outside of dir that was written or removed since Enter(dir). The line
+// of a removed file ends with "(removed)". Written leaves out Python's caches.
+func Written(dir string) (lines []string, err error) {
 	root := filepath.Join(dir, "written")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		name := strings.TrimPrefix(path, root)
-		switch {
-		case err == nil && d.Name() == "__pycache__":
-			return fs.SkipDir
-		case err != nil || d.IsDir():
+		if err != nil {
 			return err
-		case d.Type()&fs.ModeCharDevice != 0:
-			// overlayfs marks a removed file with a character device.
-			name += " (removed)"
+		}
+		if d.Name() == "__pycache__" {
+			return fs.SkipDir
+		}
+		if d.IsDir() {
+			return nil
 		}
 
-		files = append(files, name+"\n")
+		line := strings.TrimPrefix(path, root)
+		// overlayfs marks a removed file with a character device.
+		isRemoved := d.Type()&fs.ModeCharDevice != 0
+		if isRemoved {
+			line += " (removed)"
+		}
+		lines = append(lines, line+"\n")
 		return nil
 	})
 
-	return files, err
+	return lines, err
 }
 
 // readMounts returns the sorted paths of all mounts. A mount below a different mount comes after it.
@@ -113,9 +121,11 @@ func readMounts() (paths []string, err error) {
 		return nil, err
 	}
 
+	// proc(5) describes the fields and these escapes.
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(string(table)) {
-		paths = append(paths, unescape.Replace(strings.Fields(line)[4]))
+		mountPoint := strings.Fields(line)[4]
+		paths = append(paths, unescape.Replace(mountPoint))
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
@@ -140,12 +150,12 @@ func startLoopback() error {
 // dropCapabilities removes the capabilities that act on the whole host from the bounding set. The next
 // program that this thread executes does not have them.
 func dropCapabilities() error {
-	hostwide := []uintptr{
+	capabilities := []uintptr{
 		unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_SYSLOG,
 		unix.CAP_WAKE_ALARM, unix.CAP_BLOCK_SUSPEND, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_AUDIT_CONTROL,
 	}
 
-	for _, capability := range hostwide {
+	for _, capability := range capabilities {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		// EINVAL means that the kernel does not have the capability.
 		if err != nil && !errors.Is(err, unix.EINVAL) {

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// layout makes the tree of files that isolated processes see. It does so below dir: root becomes /, overlayfs
-// keeps changes in written and work, and files has copies of files that are mounts themselves.
+// layout creates the tree of files that isolated processes see. It uses these directories below dir: root
+// becomes /, overlayfs keeps changes in written and work, and files contains copies of single files.
 type layout struct {
 	dir    string
 	mounts []string // the host's mounts, sorted
 	unseen []string // files that the processes cannot see, with the reasons
 }
 
-// build mounts everything and makes it the root of this process.
+// build mounts the tree, and makes it the root of this process.
 func (l *layout) build() error {
-	// Without this the host would see the mounts that follow.
+	// Otherwise the host would see the following mounts.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("cannot separate the mounts from the host's: %w", err)
 	}
@@ -42,6 +42,7 @@ func (l *layout) build() error {
 	if err := mountMemory(filepath.Join(root, "run", "bijou"), "mode=755"); err != nil {
 		return err
 	}
+	// In the new root, dir has the same path as on the host.
 	if err := bind(l.dir, root+l.dir); err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (l *layout) build() error {
 	return enterRoot(root)
 }
 
-// enterRoot makes a directory the root, and forgets the former one.
+// enterRoot makes the mount at the directory the root of this process, and unmounts the previous root.
 func enterRoot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
@@ -64,11 +65,13 @@ func enterRoot(root string) error {
 	return os.Chdir("/")
 }
 
-// lay makes target a writable view of path. A user other than root cannot mount an overlay over a directory that
-// has mounts below it. In that case lay makes a view of each entry of the directory.
+// lay makes target a writable view of the directory path: an overlay of the directory, and one of each mount
+// below the directory. The directories /proc, /sys and /dev get special views. If a directory with mounts
+// below it cannot have an overlay, as for users other than root, lay makes a view of each of its entries.
 func (l *layout) lay(path, target string) error {
 	switch path {
 	case l.dir:
+		// build mounts this directory.
 		return nil
 	case "/proc":
 		return mountProcesses(target)
@@ -76,25 +79,25 @@ func (l *layout) lay(path, target string) error {
 		return showReadOnly(path, target)
 	case "/dev":
 		return mountDevices(target)
-	}
-
-	below := l.mountsBelow(path)
-	if path == "/" {
+	case "/":
 		return l.layEntries(path, target)
 	}
+
+	mounts := l.mountsBelow(path)
 	if err := l.overlay(path, target); err != nil {
-		if len(below) > 0 {
+		if len(mounts) > 0 {
 			return l.layEntries(path, target)
 		}
 		return l.layOther(path, target)
 	}
 
-	for _, mount := range below {
-		inside := target + strings.TrimPrefix(mount, path)
-		if l.overlay(mount, inside) == nil {
+	// An overlay does not show the mounts below its directory.
+	for _, mount := range mounts {
+		mountTarget := target + strings.TrimPrefix(mount, path)
+		if l.overlay(mount, mountTarget) == nil {
 			continue
 		}
-		if err := l.layOther(mount, inside); err != nil {
+		if err := l.layOther(mount, mountTarget); err != nil {
 			return err
 		}
 	}
@@ -114,7 +117,8 @@ func (l *layout) mountsBelow(path string) (below []string) {
 	return below
 }
 
-// layEntries lays each entry of a directory separately, so that some can differ.
+// layEntries makes target a directory with a separate view of each entry of path. If it cannot list the
+// entries, it notes that in l.unseen.
 func (l *layout) layEntries(path, target string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -139,6 +143,7 @@ func (l *layout) layEntries(path, target string) error {
 	return nil
 }
 
+// layEntry makes target a view of path, which is of this kind. It copies a symlink.
 func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 	switch {
 	case kind.IsDir():
@@ -157,25 +162,35 @@ func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 	return nil
 }
 
-// layOther makes target a view of a path that overlayfs cannot cover. A file that is a mount becomes writable. A
-// directory that overlayfs does not support becomes read-only.
+// layOther makes target a view of a path that cannot have an overlay. A file becomes a writable copy. A
+// directory becomes read-only. layOther never fails. If it cannot make the view, it notes that in l.unseen.
 func (l *layout) layOther(path, target string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.Mode().IsRegular():
-		err = l.layFile(path, target)
-	case err == nil && info.IsDir():
-		err = showReadOnly(path, target)
-	}
-	if err != nil {
+	if err := l.tryLayOther(path, target); err != nil {
 		l.unseen = append(l.unseen, fmt.Sprintf("%s: %v", path, err))
+	}
+	return nil
+}
+
+// tryLayOther is layOther, but returns the error. It does nothing for a path that is neither a file nor a
+// directory.
+func (l *layout) tryLayOther(path, target string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case info.Mode().IsRegular():
+		return l.layFile(path, target)
+	case info.IsDir():
+		return showReadOnly(path, target)
 	}
 
 	return nil
 }
 
-// layFile mounts a writable copy of a file on target. It reads the whole file, since the files that are mounts,
-// such as a container's /etc/hosts, are small. If the file cannot be read, layFile notes that in l.unseen.
+// layFile mounts a writable copy of a file at target. It reads the whole file, since such files are small,
+// for example a container's /etc/hosts. If this user must not read the file, layFile notes that in l.unseen.
 func (l *layout) layFile(path, target string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) {
@@ -205,7 +220,8 @@ func (l *layout) layFile(path, target string) error {
 	return bind(file, target)
 }
 
-// overlay mounts the path at the target so that changes there stay in memory.
+// overlay mounts the directory path at target, so that changes at target stay in memory. It returns an error
+// if path is not a directory, or if the kernel refuses the overlay.
 func (l *layout) overlay(path, target string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -231,7 +247,7 @@ func (l *layout) overlay(path, target string) error {
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`)
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
 		escape.Replace(path), escape.Replace(upper), escape.Replace(work))
-	// Users other than root can only mount with userxattr.
+	// Users other than root can mount only with userxattr, which older kernels do not have.
 	if unix.Mount("overlay", target, "overlay", 0, options+",userxattr") == nil {
 		return nil
 	}
@@ -239,8 +255,8 @@ func (l *layout) overlay(path, target string) error {
 	return unix.Mount("overlay", target, "overlay", 0, options)
 }
 
-// mountProcesses mounts a /proc that shows only the isolated processes. Its parts that change the kernel are
-// read-only.
+// mountProcesses mounts a /proc that shows only the isolated processes. The files in it that change the
+// kernel's settings are read-only.
 func mountProcesses(target string) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
@@ -262,7 +278,7 @@ func mountProcesses(target string) error {
 	return nil
 }
 
-// mountDevices makes a /dev with the devices that every program expects, and with its own terminals and /dev/shm.
+// mountDevices creates a /dev with the devices that every program expects, new terminals, and a new /dev/shm.
 func mountDevices(target string) error {
 	if err := mountMemory(target, "mode=755"); err != nil {
 		return err
@@ -285,15 +301,15 @@ func mountDevices(target string) error {
 		return err
 	}
 
-	links := map[string]string{
+	symlinks := map[string]string{
 		"fd":     "/proc/self/fd",
 		"stdin":  "/proc/self/fd/0",
 		"stdout": "/proc/self/fd/1",
 		"stderr": "/proc/self/fd/2",
 		"ptmx":   "pts/ptmx",
 	}
-	for name, to := range links {
-		if err := os.Symlink(to, filepath.Join(target, name)); err != nil {
+	for name, destination := range symlinks {
+		if err := os.Symlink(destination, filepath.Join(target, name)); err != nil {
 			return err
 		}
 	}
@@ -301,7 +317,8 @@ func mountDevices(target string) error {
 	return nil
 }
 
-// showReadOnly mounts the path read-only at the target, with all mounts below it.
+// showReadOnly mounts the directory or file path read-only at target, with all mounts below path. If target
+// is path itself, it becomes read-only.
 func showReadOnly(path, target string) error {
 	if path != target {
 		if err := os.MkdirAll(target, 0o755); err != nil {
@@ -318,6 +335,7 @@ func showReadOnly(path, target string) error {
 		return err
 	}
 
+	// MS_RDONLY applies to one mount at a time.
 	for _, mount := range mounts {
 		if mount != target && !strings.HasPrefix(mount, target+"/") {
 			continue
@@ -344,7 +362,8 @@ func remountReadOnly(mount string) error {
 	return unix.Mount("", mount, "", flags|unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// mountMemory makes a directory in memory, and also the directories above it if they are missing.
+// mountMemory mounts a file system in memory at path. It creates the directory path, and its parents, if they
+// are missing.
 func mountMemory(path, options string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
@@ -356,23 +375,13 @@ func mountMemory(path, options string) error {
 	return nil
 }
 
-// bind shows a file or a directory at a second path, which it makes.
+// bind shows a file or a directory at a second path, target. It creates target if it is missing.
 func bind(path, target string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-
-	if info.IsDir() {
-		err = os.MkdirAll(target, 0o755)
-	} else {
-		var f *os.File
-		f, err = os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o644)
-		if err == nil {
-			err = f.Close()
-		}
-	}
-	if err != nil {
+	if err := makeMountPoint(target, info.IsDir()); err != nil {
 		return err
 	}
 
@@ -382,7 +391,21 @@ func bind(path, target string) error {
 	return nil
 }
 
-// makeDirectory makes a directory with exactly this mode, whatever the umask is.
+// makeMountPoint creates an empty directory or file, if it is missing.
+func makeMountPoint(path string, isDir bool) error {
+	if isDir {
+		return os.MkdirAll(path, 0o755)
+	}
+
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// makeDirectory creates a directory, and its parents, if they are missing. The directory then has exactly the
+// permissions of mode, regardless of the umask.
 func makeDirectory(path string, mode fs.FileMode) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err

@@ -14,20 +14,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a call of a command in a program. Words that are only known at run time are empty.
+// call is a call of a command in a program.
 type call struct {
 	file string
 	line int
-	argv []string
+	argv []string // the command and its arguments; a word that is known only at run time is empty
 
-	// isOpen is set if one of the unknown words can be an option, or several words.
+	// isOpen is set if an unknown word can be an option, or can become several words.
 	isOpen bool
 
-	// hooks are the hooks that make the call, if the program shows that no others do.
+	// hooks are the hooks that make the call, if the program shows that no other hooks do. Otherwise it is empty.
 	hooks []string
 
-	// readsFacts is set if the function that makes the call reads facts about the hook, such as its relation, from the
-	// environment.
+	// readsFacts is set if the function that makes the call reads facts about the hook, such as its relation,
+	// from the environment.
 	readsFacts bool
 }
 
@@ -38,8 +38,9 @@ type program struct {
 	data  []byte
 }
 
-// findPrograms returns the charm's scripts, without Python modules in src.
-func (p *proofer) findPrograms() (all []*program) {
+// findPrograms returns the charm's scripts, except Python modules in src. Symlinks to the same file are one
+// program.
+func (p *proofer) findPrograms() (programs []*program) {
 	byTarget := map[string]*program{}
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
 		files, _ := fs.Glob(p.root.FS(), pattern)
@@ -47,13 +48,13 @@ func (p *proofer) findPrograms() (all []*program) {
 			target := p.target(file)
 			if byTarget[target] == nil {
 				byTarget[target] = &program{file: file, data: p.read(file)}
-				all = append(all, byTarget[target])
+				programs = append(programs, byTarget[target])
 			}
 			byTarget[target].names = append(byTarget[target].names, file)
 		}
 	}
 
-	return all
+	return programs
 }
 
 // checkCalls checks the calls of hook tools in the charm's scripts. It compares them with the tools' own table, and
@@ -63,22 +64,26 @@ func (p *proofer) checkCalls() {
 	calls, functions := p.findCalls(programs)
 	for _, c := range calls {
 		name := c.argv[0]
-		switch {
-		case functions[name]:
+		if functions[name] {
 			// The call is of a function that a script declares, not of a tool.
-		case slices.Contains(p.rules.Tools, name):
-			args, err := p.rules.CheckCall(c.argv)
-			if err != nil {
-				p.add(Warning, c.file, c.line, "%v", err)
-				continue
-			}
-			p.checkArguments(c, args)
-			p.checkContext(c, programs)
-		default:
-			if meant := suggest(name, p.sisters(name)); meant != "" && !isThere(name) {
-				p.add(Warning, c.file, c.line, "there is no tool %q%s", name, meant)
-			}
+			continue
 		}
+
+		if !slices.Contains(p.rules.Tools, name) {
+			suggestion := suggest(name, p.similarTools(name))
+			if suggestion != "" && !isInstalled(name) {
+				p.add(Warning, c.file, c.line, "there is no tool %q%s", name, suggestion)
+			}
+			continue
+		}
+
+		args, err := p.rules.CheckCall(c.argv)
+		if err != nil {
+			p.add(Warning, c.file, c.line, "%v", err)
+			continue
+		}
+		p.checkArguments(c, args)
+		p.checkContext(c, programs)
 	}
 }
 
@@ -94,8 +99,8 @@ func (p *proofer) findCalls(programs []*program) (calls []call, functions map[st
 	return append(calls, p.checkPython(programs)...), functions
 }
 
-// checkArguments compares the first argument of a call with the charm's declarations. In the sources of a
-// reactive charm it accepts all names, since layers declare more of them.
+// checkArguments warns if the first argument of a hook tool's call names something that the charm does not
+// declare, such as an option. It skips an argument that is known only at run time.
 func (p *proofer) checkArguments(c call, args []string) {
 	if len(args) == 0 || args[0] == "" || args[0] == "-" {
 		return
@@ -115,54 +120,61 @@ func (p *proofer) checkArguments(c call, args []string) {
 		p.checkDeclared(c, name, "storage", p.declared(files, "storage"))
 	case "relation-get":
 		// Every unit has these settings. All other settings depend on the interface.
-		own := []string{"private-address", "ingress-address", "egress-subnets"}
-		meant := suggest(strings.ReplaceAll(word, "_", "-"), own)
-		if len(word) > 12 && meant != "" &&
-			!slices.Contains(own, word) {
-			p.add(Warning, c.file, c.line, "relation-get: no unit gets a setting %q automatically%s", word, meant)
+		automatic := []string{"private-address", "ingress-address", "egress-subnets"}
+		if slices.Contains(automatic, word) {
+			return
+		}
+		suggestion := suggest(strings.ReplaceAll(word, "_", "-"), automatic)
+		// A shorter word is more probably a setting of the interface.
+		if suggestion != "" && len(word) > 12 {
+			p.add(Warning, c.file, c.line, "relation-get: no unit gets a setting %q automatically%s", word, suggestion)
 		}
 	}
 }
 
-// checkDeclared warns of a word that is none of the charm's names of a kind.
+// checkDeclared warns if the call's word is not one of the names that the charm declares. The argument kind
+// is a word for these names, such as option. In the sources of a reactive charm it accepts all words, since
+// layers declare more names.
 func (p *proofer) checkDeclared(c call, word, kind string, names []string) {
-	if !p.has("layer.yaml") && !slices.Contains(names, word) {
+	isReactive := p.has("layer.yaml")
+	if !isReactive && !slices.Contains(names, word) {
 		p.add(Warning, c.file, c.line, "%s: the charm declares no %s %q%s", c.argv[0], kind, word, suggest(word, names))
 	}
 }
 
-// checkContext reports a call of a relation tool that names no relation, in a hook that has none. It skips hooks
-// that a different script may call, and hooks that read their relation from the environment. In a program for all
-// hooks, it reports only calls that the handlers of such hooks make.
+// checkContext reports a call of a relation tool that names no relation, if only hooks without a relation
+// make the call. It skips calls in hooks that a different script may call, and calls that may read their
+// relation from the environment.
 func (p *proofer) checkContext(c call, programs []*program) {
-	if !slices.Contains([]string{"relation-get", "relation-set", "relation-list"}, c.argv[0]) ||
-		c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
+	isRelationTool := slices.Contains([]string{"relation-get", "relation-set", "relation-list"}, c.argv[0])
+	if !isRelationTool || c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
 		return
 	}
 
-	hooks := p.rules.Hooks(nil, nil) // the hooks that have no relation
 	if p.has("dispatch") {
-		hasRelation := func(hook string) bool { return !slices.Contains(hooks, hook) }
-		if len(c.hooks) > 0 && !c.readsFacts && !slices.ContainsFunc(c.hooks, hasRelation) {
-			p.addWithoutRelation(c, c.hooks[0])
-		}
+		p.checkHandlerContext(c)
 		return
 	}
 
 	own := slices.IndexFunc(programs, func(s *program) bool { return s.file == c.file })
-	if own < 0 || bytes.Contains(programs[own].data, []byte("JUJU_")) {
+	if own < 0 {
+		return
+	}
+	readsEnvironment := bytes.Contains(programs[own].data, []byte("JUJU_"))
+	if readsEnvironment {
 		return
 	}
 
+	// All names of the program must be hooks without a relation, which no other script calls.
 	for _, name := range programs[own].names {
-		if path.Dir(name) != "hooks" || !slices.Contains(hooks, path.Base(name)) {
+		hook := path.Base(name)
+		if path.Dir(name) != "hooks" || !slices.Contains(p.hooksWithoutRelation(), hook) {
 			return
 		}
 
-		mention := regexp.MustCompile(`[/"']` + regexp.QuoteMeta(path.Base(name)) + `\b`)
-		if slices.ContainsFunc(programs, func(s *program) bool {
-			return s.file != c.file && mention.Match(s.data)
-		}) {
+		mention := regexp.MustCompile(`[/"']` + regexp.QuoteMeta(hook) + `\b`)
+		isCaller := func(s *program) bool { return s.file != c.file && mention.Match(s.data) }
+		if slices.ContainsFunc(programs, isCaller) {
 			return
 		}
 	}
@@ -170,23 +182,47 @@ func (p *proofer) checkContext(c call, programs []*program) {
 	p.addWithoutRelation(c, path.Base(c.file))
 }
 
+// checkHandlerContext is checkContext for a call in a program that handles all hooks. It reports a call only
+// if the program shows which hooks make the call.
+func (p *proofer) checkHandlerContext(c call) {
+	if len(c.hooks) == 0 || c.readsFacts {
+		return
+	}
+
+	hasRelation := func(hook string) bool { return !slices.Contains(p.hooksWithoutRelation(), hook) }
+	if !slices.ContainsFunc(c.hooks, hasRelation) {
+		p.addWithoutRelation(c, c.hooks[0])
+	}
+}
+
+// hooksWithoutRelation returns the names of the hooks that do not belong to a relation or a storage.
+func (p *proofer) hooksWithoutRelation() []string { return p.rules.Hooks(nil, nil) }
+
+// addWithoutRelation reports a call of a relation tool in a hook that has no relation.
 func (p *proofer) addWithoutRelation(c call, hook string) {
 	p.add(Warning, c.file, c.line, "%s: the hook %s belongs to no relation: name one with -r", c.argv[0], hook)
 }
 
+// namesRelation reports whether the argument of a relation tool names a relation, or asks for help, so that
+// the call needs no relation of the hook.
 func namesRelation(word string) bool {
 	return strings.HasPrefix(word, "-r") || strings.HasPrefix(word, "--relation") || word == "--help"
 }
 
-// declaredOptions returns the names of the charm's options.
+// declaredOptions returns the names of the charm's options, from config.yaml and from config.options in
+// charmcraft.yaml.
 func (p *proofer) declaredOptions() []string {
 	options := p.declared([]string{"config.yaml"}, "options")
-	for key, value := range pairs(p.documents["charmcraft.yaml"]) {
-		for inner, all := range pairs(value) {
-			for name := range pairs(all) {
-				if key.Value == "config" && inner.Value == "options" {
-					options = append(options, name.Value)
-				}
+	for key, config := range pairs(p.documents["charmcraft.yaml"]) {
+		if key.Value != "config" {
+			continue
+		}
+		for key, declared := range pairs(config) {
+			if key.Value != "options" {
+				continue
+			}
+			for name := range pairs(declared) {
+				options = append(options, name.Value)
 			}
 		}
 	}
@@ -194,22 +230,33 @@ func (p *proofer) declaredOptions() []string {
 	return options
 }
 
-// sisters returns the tools that a word may be a misspelling of. The word shares the part before or after the first
-// dash with these tools.
-func (p *proofer) sisters(name string) []string {
-	family, rest, isFamily := strings.Cut(name, "-")
-	return slices.DeleteFunc(slices.Clone(p.rules.Tools), func(tool string) bool {
-		toolFamily, toolRest, _ := strings.Cut(tool, "-")
-		return !isFamily || toolFamily != family && toolRest != rest || slices.Contains(p.hookNames(), name)
-	})
+// similarTools returns the tools of which a command's name may be a misspelling. These tools share the part
+// before or after the first dash with the name. It returns none for a name without a dash, and for the name
+// of a hook.
+func (p *proofer) similarTools(name string) []string {
+	begin, end, hasDash := strings.Cut(name, "-")
+	if !hasDash || slices.Contains(p.hookNames(), name) {
+		return nil
+	}
+
+	var similar []string
+	for _, tool := range p.rules.Tools {
+		toolBegin, toolEnd, _ := strings.Cut(tool, "-")
+		if toolBegin == begin || toolEnd == end {
+			similar = append(similar, tool)
+		}
+	}
+	return similar
 }
 
-// shellCalls returns the calls in a shell script. It adds the functions that the script declares to functions.
+// shellCalls returns the calls in a shell script. It adds the functions that the script declares to
+// functions. It warns if the script cannot be parsed, and then returns no calls. It also checks the files
+// that the script sources.
 func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool) (calls []call) {
 	script, err := syntax.NewParser().Parse(bytes.NewReader(data), file)
 	// The parser reads only UTF-8, but shells also run scripts in other encodings.
-	if wrong, ok := errors.AsType[syntax.ParseError](err); ok && utf8.Valid(data) {
-		p.add(Warning, file, int(wrong.Pos.Line()), "a shell cannot parse this script: %s", wrong.Text)
+	if parseErr, ok := errors.AsType[syntax.ParseError](err); ok && utf8.Valid(data) {
+		p.add(Warning, file, int(parseErr.Pos.Line()), "a shell cannot parse this script: %s", parseErr.Text)
 	}
 	if err != nil {
 		return nil
@@ -237,35 +284,50 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 	return calls
 }
 
-// checkSource warns of a file that a script sources and that the charm lacks. It accepts a file that the script
-// names twice, since the script may create or look for it. It accepts all files if the script uses cd.
+// checkSource warns if a call in a script sources a file that the charm does not have. The argument data is
+// the script's text.
+//
+// It accepts a file that the script mentions twice, since the script may create the file, or check that it
+// exists. It accepts all files in a script that changes the directory, in a script that is neither a hook nor
+// an action, and in the sources of a reactive charm.
 func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
-	if len(n.Args) < 2 || n.Args[0].Lit() != "." && n.Args[0].Lit() != "source" {
+	if len(n.Args) < 2 {
+		return
+	}
+	if command := n.Args[0].Lit(); command != "." && command != "source" {
 		return
 	}
 
 	base := "."
 	name := literal(n.Args[1])
 	if name == "" {
-		base, name = rooted(file, n.Args[1])
+		base, name = splitRooted(file, n.Args[1])
 	}
 
-	// A virtual environment is made at run time.
-	isLocal := filepath.IsLocal(name) && strings.Contains(name, "/") && !strings.Contains(name, "env/")
-	isGuarded := bytes.Count(data, []byte(path.Base(name))) > 1 || bytes.Contains(data, []byte("cd ")) ||
-		bytes.Contains(data, []byte("pushd ")) || p.has("layer.yaml")
-	if !isLocal || isGuarded || !p.examined[p.target(file)] {
+	inCharm := filepath.IsLocal(name) && strings.Contains(name, "/")
+	// A virtual environment is created at run time.
+	inEnvironment := strings.Contains(name, "env/")
+	if !inCharm || inEnvironment || !p.examined[p.target(file)] {
 		return
 	}
 
-	if _, err := p.root.Stat(path.Join(base, name)); err != nil {
-		p.add(Warning, file, int(n.Pos().Line()), "this script sources %q, which the charm does not have", path.Join(base, name))
+	isMentioned := bytes.Count(data, []byte(path.Base(name))) > 1
+	changesDir := bytes.Contains(data, []byte("cd ")) || bytes.Contains(data, []byte("pushd "))
+	isReactive := p.has("layer.yaml")
+	if isMentioned || changesDir || isReactive {
+		return
+	}
+
+	sourced := path.Join(base, name)
+	if _, err := p.root.Stat(sourced); err != nil {
+		p.add(Warning, file, int(n.Pos().Line()), "this script sources %q, which the charm does not have", sourced)
 	}
 }
 
-// rooted splits a path like "$CHARM_DIR/lib/x" or "$(dirname "$0")/x" into the directory of the charm where
-// it begins, and the rest. It returns empty strings for other forms.
-func rooted(file string, word *syntax.Word) (base, rest string) {
+// splitRooted splits a path such as "$CHARM_DIR/lib/x" or "$(dirname "$0")/x" in the script file. The result
+// base is the directory of the charm for which the variable part stands. The result rest is the remaining
+// path, which begins with "./". For other forms, splitRooted returns empty strings.
+func splitRooted(file string, word *syntax.Word) (base, rest string) {
 	parts := word.Parts
 	if quoted, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {
 		parts = quoted.Parts
@@ -278,14 +340,15 @@ func rooted(file string, word *syntax.Word) (base, rest string) {
 	if !isLiteral || !strings.HasPrefix(end.Value, "/") {
 		return "", ""
 	}
-
 	rest = "./" + strings.TrimPrefix(end.Value, "/")
+
 	switch begin := parts[0].(type) {
 	case *syntax.ParamExp:
 		if begin.Param != nil && slices.Contains([]string{"CHARM_DIR", "JUJU_CHARM_DIR"}, begin.Param.Value) {
 			return ".", rest
 		}
 	case *syntax.CmdSubst:
+		// A strings.Builder never fails.
 		var text strings.Builder
 		syntax.NewPrinter().Print(&text, begin)
 		if slices.Contains([]string{"$(dirname $0)", `$(dirname "$0")`}, text.String()) {
@@ -296,23 +359,29 @@ func rooted(file string, word *syntax.Word) (base, rest string) {
 	return "", ""
 }
 
-// literals returns the words of a call. A word known only at run time is empty. For --option=$VALUE it returns the
-// option and an empty word.
+// literals returns the words of a call. A word that is known only at run time is empty. For --option=$VALUE it
+// returns the option and an empty word.
 func literals(words []*syntax.Word) (argv []string) {
 	for _, word := range words {
-		beginning, _ := word.Parts[0].(*syntax.Lit)
-		if text := literal(word); text == "" && beginning != nil && strings.HasPrefix(beginning.Value, "--") {
-			option, _, _ := strings.Cut(beginning.Value, "=")
-			argv = append(argv, option, "")
-		} else {
+		text := literal(word)
+		if text != "" {
 			argv = append(argv, text)
+			continue
 		}
+
+		begin, isLiteral := word.Parts[0].(*syntax.Lit)
+		isOption := isLiteral && strings.HasPrefix(begin.Value, "--")
+		if isOption {
+			option, _, _ := strings.Cut(begin.Value, "=")
+			argv = append(argv, option)
+		}
+		argv = append(argv, "")
 	}
 
 	return argv
 }
 
-// literal returns a word without its quotes, or "" if the word is only known at run time.
+// literal returns a word without its quotes, or "" if the word is known only at run time.
 func literal(word *syntax.Word) string {
 	if len(word.Parts) != 1 {
 		return word.Lit()
@@ -324,6 +393,7 @@ func literal(word *syntax.Word) string {
 			return part.Value
 		}
 	case *syntax.DblQuoted:
+		// A backslash can escape a character.
 		inner := &syntax.Word{Parts: part.Parts}
 		if len(part.Parts) == 1 && !strings.Contains(inner.Lit(), `\`) {
 			return inner.Lit()
@@ -333,7 +403,8 @@ func literal(word *syntax.Word) string {
 	return word.Lit()
 }
 
-// isOpenWord reports whether a word can become an option, or several words, since it begins with an unknown part.
+// isOpenWord reports whether a word can become an option or several words at run time. This is the case if
+// the word begins with an unknown part, or with a dash and contains an unknown part.
 func isOpenWord(word *syntax.Word) bool {
 	if literal(word) != "" {
 		return false

@@ -13,9 +13,10 @@ import (
 //go:embed keys.yaml
 var keysText []byte
 
-// checkDocuments reads the charm's YAML files into p.documents. It reports the errors of all files, since deploy
-// stops at the first invalid file, and checks the keys.
+// checkDocuments reads the charm's YAML files into p.documents, and checks their keys. It reports the errors
+// of all files. Deploy itself would report only the first one.
 func (p *proofer) checkDocuments() {
+	// The known keys of each file. A key's value contains the known keys of its own dictionary.
 	known := map[string]map[string]any{}
 	if err := yaml.Unmarshal(keysText, &known); err != nil {
 		panic("internal error: keys.yaml: " + err.Error())
@@ -30,7 +31,7 @@ func (p *proofer) checkDocuments() {
 		documents, err := charm.ParseYAML(data)
 		switch {
 		case err != nil:
-			// The error is reported below.
+			// The error is reported at the end of the loop.
 		case file == "config.yaml":
 			_, err = charm.ParseConfig(data)
 		case file == "actions.yaml":
@@ -48,57 +49,78 @@ func (p *proofer) checkDocuments() {
 	}
 }
 
-// checkKeys reports unknown and duplicate keys of a dictionary, and of the dictionaries in it.
-func (p *proofer) checkKeys(file string, n *yaml.Node, known map[string]any) {
+// checkKeys reports unknown and duplicate keys of a dictionary, and of the dictionaries in it. The argument
+// known contains the known keys. In it, the key "*" stands for any key, and the key "?" means that other keys
+// are allowed. If known is empty, all keys are allowed.
+func (p *proofer) checkKeys(file string, dictionary *yaml.Node, known map[string]any) {
 	seen := map[string]bool{}
-	for key, value := range pairs(n) {
+	for key, value := range pairs(dictionary) {
 		if seen[key.Value] {
 			p.add(Warning, file, key.Line, "key %q appears twice; only the last one counts", key.Value)
 		}
-
 		seen[key.Value] = true
-		inner, isKnown := known[key.Value]
+
+		below, isKnown := known[key.Value]
 		if !isKnown {
-			inner, isKnown = known["*"]
+			below, isKnown = known["*"]
 		}
 		if !isKnown && len(known) > 0 {
-			p.addUnknownKey(file, n, key, known)
+			p.addUnknownKey(file, dictionary, key, known)
 		}
-		dictionary, _ := inner.(map[string]any)
-		p.checkKeys(file, value, dictionary)
+
+		// A key whose value is not a dictionary has no known keys below it.
+		knownBelow, _ := below.(map[string]any)
+		p.checkKeys(file, value, knownBelow)
 	}
 }
 
-func (p *proofer) addUnknownKey(file string, n, key *yaml.Node, known map[string]any) {
+// addUnknownKey reports a key of the dictionary that is not known. If the dictionary allows other keys, it
+// reports only a key that is probably a misspelling.
+func (p *proofer) addUnknownKey(file string, dictionary, key *yaml.Node, known map[string]any) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool {
 		return name == "*" || name == "?"
 	})
-	meant := suggest(key.Value, names)
-	if _, isOpen := known["?"]; !isOpen || len(key.Value) > 3 && meant != "" {
-		p.add(Warning, file, key.Line, "unknown key %q is ignored%s", key.Value, meant)
-		p.mendKey(file, n, key, names)
+	suggestion := suggest(key.Value, names)
+
+	_, allowsOthers := known["?"]
+	isMisspelling := suggestion != "" && len(key.Value) > 3
+	if allowsOthers && !isMisspelling {
+		return
 	}
+
+	p.add(Warning, file, key.Line, "unknown key %q is ignored%s", key.Value, suggestion)
+	p.mendKey(file, dictionary, key, names)
 }
 
-// pairs yields the keys of a dictionary with their values. It yields nothing for any other node.
+// pairs yields the keys of a dictionary with their values, except merge keys. It yields nothing for nil and
+// for any other node.
 func pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
 	return func(yield func(key, value *yaml.Node) bool) {
-		for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-			if n.Content[i].ShortTag() != "!!merge" && !yield(n.Content[i], n.Content[i+1]) {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return
+		}
+
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if key.ShortTag() == "!!merge" {
+				continue
+			}
+			if !yield(key, n.Content[i+1]) {
 				return
 			}
 		}
 	}
 }
 
-// declared returns the names that the files declare below the given keys.
-func (p *proofer) declared(files []string, below ...string) (names []string) {
+// declared returns the names that the files declare below one of the given top-level keys.
+func (p *proofer) declared(files []string, topKeys ...string) (names []string) {
 	for _, file := range files {
 		for key, value := range pairs(p.documents[file]) {
+			if !slices.Contains(topKeys, key.Value) {
+				continue
+			}
 			for name := range pairs(value) {
-				if slices.Contains(below, key.Value) {
-					names = append(names, name.Value)
-				}
+				names = append(names, name.Value)
 			}
 		}
 	}

@@ -19,13 +19,13 @@ import (
 // mend is a change of the charm that fixes a finding.
 type mend struct {
 	step    step
-	fixed   Finding
-	column  int // the column of a key
+	fixed   Finding // the finding that describes the change
+	column  int     // the column of a key, or 0
 	perform func() error
 }
 
-// step is the order in which fixes are made. For example, the names that a key declares are known only once the key is
-// correct.
+// step is a kind of mends. Fix makes all mends of one step before those of the next, since a mend can depend
+// on earlier steps. For example, the names that a key declares are known only once the key is correct.
 type step int
 
 const (
@@ -35,7 +35,7 @@ const (
 	mendsMode
 )
 
-// maxRounds is how many times Fix examines the charm. It does so after each step.
+// maxRounds limits how many times Fix examines the charm. Fix examines it once for each step that has mends.
 const maxRounds = 20
 
 // Fix fixes the faults of a charm that have only one possible fix: misspelled keys and names of hooks with a single
@@ -53,8 +53,10 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 			return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.fixed.File, b.fixed.File),
 				cmp.Compare(b.fixed.Line, a.fixed.Line), cmp.Compare(b.column, a.column))
 		})
+
+		firstStep := mends[0].step
 		for _, m := range mends {
-			if m.step != mends[0].step {
+			if m.step != firstStep {
 				break
 			}
 			if err := m.perform(); err != nil {
@@ -79,17 +81,25 @@ func (p *proofer) addMend(s step, at mendedPlace, perform func() error, format s
 	p.mends = append(p.mends, mend{step: s, fixed: fixed, column: at.column, perform: perform})
 }
 
-// mendKey corrects a key that is a misspelling of one known key, unless the dictionary also has that key.
-func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
+// mendKey adds a mend that corrects the dictionary's key, if the key can misspell only one known key. It adds
+// none if the dictionary has a different key that is, or misspells, the same known key.
+func (p *proofer) mendKey(file string, dictionary, key *yaml.Node, known []string) {
 	meant := console.OnlySlip(key.Value, known)
+	if meant == "" {
+		return
+	}
+
 	candidates := 0
-	for other := range pairs(n) {
+	for other := range pairs(dictionary) {
 		if console.OnlySlip(other.Value, known) == meant {
 			candidates++
 		}
 	}
+	if candidates > 1 {
+		return
+	}
 
-	if _, isThere := replaceKey(p.read(file), key, meant); meant == "" || candidates > 1 || !isThere {
+	if _, isReplaced := replaceKey(p.read(file), key, meant); !isReplaced {
 		return
 	}
 
@@ -99,15 +109,16 @@ func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
 		if err != nil {
 			return err
 		}
-		// If the key is no longer there, data stays as it is.
+		// If the file no longer has the key, replaceKey returns data unchanged.
 		mended, _ := replaceKey(data, key, meant)
 		return osutil.WriteFile(target, mended, 0o644)
 	}, "key %q is now %q", key.Value, meant)
 }
 
-// replaceKey replaces the key at its line and column by the word, and keeps its quotes. It returns data unchanged
-// and false if the file writes the key differently, such as with escapes.
-func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isThere bool) {
+// replaceKey replaces the key at its line and column in data by the word, and keeps its quotes. It returns
+// data unchanged and false if data does not have the key at that place, or writes it differently, such as
+// with escapes.
+func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isReplaced bool) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if key.Line > len(lines) {
 		return data, false
@@ -124,16 +135,16 @@ func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isTher
 	if key.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 		quote = after[:1]
 	}
-	rest, isThere := strings.CutPrefix(after, quote+key.Value+quote)
-	if !isThere {
+	afterKey, hasKey := strings.CutPrefix(after, quote+key.Value+quote)
+	if !hasKey {
 		return data, false
 	}
 
-	lines[key.Line-1] = []byte(before + quote + word + quote + rest)
+	lines[key.Line-1] = []byte(before + quote + word + quote + afterKey)
 	return bytes.Join(lines, nil), true
 }
 
-// mendLines replaces the CRLF in a script by LF.
+// mendLines adds a mend that replaces each CRLF in a script by LF. The argument data is the script's text.
 func (p *proofer) mendLines(file string, data []byte) {
 	target := p.target(file)
 	p.addMend(mendsLines, mendedPlace{file: file}, func() error {
@@ -141,17 +152,22 @@ func (p *proofer) mendLines(file string, data []byte) {
 	}, "the lines now end in LF only")
 }
 
-// mendName renames a file whose name is a misspelling of only one of the names, unless a file with that name, or a
-// similar one, exists. It never changes the relation or the storage in a hook's name.
+// mendName adds a mend that renames a file, if the file's name can misspell only one of the names. It adds
+// none if another file in the directory has, or misspells, the same name. It never changes the relation or
+// the storage in a hook's name.
 func (p *proofer) mendName(file string, names []string) {
 	folder, name := path.Split(file)
 	meant := console.OnlySlip(name, withSubject(name, names, isEqual))
-	// The directory exists, since it has the file.
+	if meant == "" {
+		return
+	}
+
+	// The directory exists, since it contains the file.
 	entries, _ := os.ReadDir(filepath.Join(p.dir, folder))
 	isRival := func(e os.DirEntry) bool {
 		return e.Name() != name && console.OnlySlip(e.Name(), names) == meant
 	}
-	if meant == "" || slices.ContainsFunc(entries, isRival) {
+	if slices.ContainsFunc(entries, isRival) {
 		return
 	}
 
@@ -160,7 +176,7 @@ func (p *proofer) mendName(file string, names []string) {
 	}, "the file is now called %q", path.Join(folder, meant))
 }
 
-// mendMode makes a script executable for every user who can read it.
+// mendMode adds a mend that makes a script executable for every user who can read it.
 func (p *proofer) mendMode(file string) {
 	info, err := p.root.Stat(file)
 	if err != nil {
@@ -169,7 +185,9 @@ func (p *proofer) mendMode(file string) {
 
 	target := p.target(file)
 	mode := info.Mode().Perm()
+	readBits := mode & 0o444
+	executeBits := readBits >> 2
 	p.addMend(mendsMode, mendedPlace{file: file}, func() error {
-		return os.Chmod(target, mode|mode&0o444>>2)
+		return os.Chmod(target, mode|executeBits)
 	}, "the file is now executable")
 }

@@ -26,8 +26,10 @@ func (p *proofer) checkPrograms() {
 
 	hooks := p.checkFolder("hooks", p.hookNames())
 	switch {
-	case len(hooks) > 0 || hasProgram || len(p.documents) == 0:
-		// The charm has hooks, or no documents that could declare any.
+	case len(hooks) > 0 || hasProgram:
+		// The charm has hooks.
+	case len(p.documents) == 0:
+		// No document could be read, which is already reported.
 	case p.has("layer.yaml"):
 		p.add(Warning, "layer.yaml", 0,
 			"these are the sources of a reactive charm, without hooks: build the charm with charm-tools, and deploy the result")
@@ -38,18 +40,28 @@ func (p *proofer) checkPrograms() {
 
 	actions := p.actionNames()
 	files := p.checkFolder("actions", actions)
+	if hasProgram {
+		// The program handles all actions.
+		return
+	}
 	for _, name := range actions {
-		if !hasProgram && !slices.Contains(files, name) && name != "additionalProperties" {
+		// This key applies to all actions.
+		if name == "additionalProperties" {
+			continue
+		}
+		if !slices.Contains(files, name) {
 			p.addLocated(Warning, p.fileOf("actions.yaml"),
 				`action "`+name+`" fails: there is no file with that name in actions/`)
 		}
 	}
 }
 
+// hookNames returns the names of all hooks that the charm can have.
 func (p *proofer) hookNames() []string {
 	return p.rules.Hooks(p.relationNames(), p.declared([]string{"metadata.yaml", "charmcraft.yaml"}, "storage"))
 }
 
+// actionNames returns the names of the actions that the charm declares.
 func (p *proofer) actionNames() []string {
 	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
 	for key := range pairs(p.documents["actions.yaml"]) {
@@ -65,12 +77,14 @@ func (p *proofer) relationNames() []string {
 	return append(p.declared(files, "provides", "requires", "peers"), "juju-info")
 }
 
+// ofRelation matches the end of the name of a hook that belongs to a relation or a storage.
 var ofRelation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-(relation|storage)-[a-z]+$`)
 })
 
-// checkFolder returns the names that have files in the directory. It warns of an executable file with
-// nearly such a name, unless an examined symlink leads to it.
+// checkFolder checks the programs in a directory of hooks or actions. The argument names contains the names
+// that the programs can have. It returns those names that have a file. It warns of an executable file whose
+// name is similar to one of the names, unless a symlink with the right name leads to the file.
 func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	// A charm need not have this directory.
 	entries, _ := fs.ReadDir(p.root.FS(), folder)
@@ -83,12 +97,16 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 
 	for _, e := range entries {
 		name := e.Name()
-		file := path.Join(folder, e.Name())
+		file := path.Join(folder, name)
+		if slices.Contains(names, name) || p.examined[p.target(file)] || !p.isExecutable(file) {
+			continue
+		}
+
 		similar := withSubject(name, names, isSimilar)
-		meant := console.NearestWord(name, similar)
-		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 ||
-			ofRelation().MatchString(dashed(name))
-		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
+		nearest := console.NearestWord(name, similar)
+		isMisspelling := nearest != "" && max(len(name)-len(nearest), len(nearest)-len(name)) < 3
+		looksLikeHook := ofRelation().MatchString(dashed(name))
+		if isMisspelling || looksLikeHook {
 			p.add(Warning, file, 0, "this file never runs: no hook or action of the charm has this name%s", suggest(name, similar))
 			p.mendName(file, names)
 		}
@@ -97,19 +115,25 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	return found
 }
 
-// withSubject returns those names that belong to no relation or storage, or to one that isSame accepts. isSame gets
-// the place in the file's name where a hook has its relation or storage. The long end of such names must not hide that
-// the relations differ: db-relation-changed does not misspell web-relation-changed.
+// withSubject returns those names that a file's name may misspell. The subject of a hook's name is the
+// relation or storage to which the hook belongs. withSubject leaves out each name whose subject isSame does
+// not accept. The function isSame compares the subject in the file's name with the subject of a declared
+// name.
+//
+// Without this comparison, the long end of such names would hide that the subjects differ:
+// db-relation-changed does not misspell web-relation-changed.
 func withSubject(file string, names []string, isSame func(subject, declared string) bool) []string {
 	parts := strings.Split(dashed(file), "-")
 	subject := strings.Join(parts[:max(1, len(parts)-2)], "-")
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		declared := ofRelation().ReplaceAllString(name, "")
-		return declared != name && !isSame(subject, declared)
+		hasSubject := declared != name
+		return hasSubject && !isSame(subject, declared)
 	})
 }
 
-// dashed returns the name of a hook for a file whose words are joined as in Python, such as db_relation_changed.
+// dashed returns a file's name with dashes instead of underscores, if the name has no dashes. So a hook can
+// be found by its name in Python, such as db_relation_changed.
 func dashed(file string) string {
 	if strings.Contains(file, "-") {
 		return file
@@ -125,19 +149,21 @@ func isSimilar(word, declared string) bool {
 // isEqual reports whether the words are equal.
 func isEqual(word, declared string) bool { return word == declared }
 
+// isExecutable reports whether the path leads to a regular file that some user can execute.
 func (p *proofer) isExecutable(file string) bool {
 	info, err := p.root.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// target returns the path of a file after all symlinks are resolved, or "" if they lead nowhere.
+// target returns the path of a file after all symlinks are resolved, or "" if the file does not exist.
 func (p *proofer) target(file string) string {
 	path, _ := filepath.EvalSymlinks(filepath.Join(p.dir, file))
 	return path
 }
 
-// checkProgram checks a program of the charm once, even if several symlinks lead to it. It reports only the first
-// problem. The file need not be executable, since deploy makes it executable.
+// checkProgram checks a program of the charm once, even if several symlinks lead to it. It reports only the
+// first problem. A script that is not executable is not a problem, since deploy makes it executable, but
+// checkProgram adds a mend for it.
 func (p *proofer) checkProgram(file string) {
 	if target := p.target(file); target != "" {
 		if p.examined[target] {
@@ -159,12 +185,14 @@ func (p *proofer) checkProgram(file string) {
 	p.checkFirstLine(file, data, words)
 }
 
-// checkFirstLine checks a program's interpreter, which is the first of words, and the ends of its lines.
+// checkFirstLine checks a program's interpreter, which is the first of words, and the ends of its lines. The
+// argument data is the program's text. It reports only the first problem.
 func (p *proofer) checkFirstLine(file string, data []byte, words []string) {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
+	isBinary := bytes.HasPrefix(data, []byte("\x7fELF"))
 	switch {
-	case len(data) == 0 || bytes.HasPrefix(data, []byte("\x7fELF")):
-		// An empty file or a binary has no interpreter.
+	case len(data) == 0 || isBinary:
+		// The program has no interpreter.
 	case len(words) == 0:
 		p.add(
 			Warning,
@@ -177,22 +205,25 @@ func (p *proofer) checkFirstLine(file string, data []byte, words []string) {
 			"the lines end in CRLF, so the system looks for an interpreter %q: save the file with LF only", words[0]+"\r")
 		p.mendLines(file, data)
 	case bytes.Contains(data, []byte("\r\n")) && isShell(words):
+		// The finding is about the first line that ends in CRLF.
 		before, _, _ := bytes.Cut(data, []byte("\r\n"))
 		p.add(Warning, file, 1+bytes.Count(before, []byte("\n")),
 			"the line ends in CRLF, so the CR becomes part of its last word: save the file with LF only")
 		p.mendLines(file, data)
-	case !isThere(words[0]):
+	case !isInstalled(words[0]):
 		usual := []string{"bash", "sh", "python3", "perl", "/bin/bash", "/bin/sh", "/usr/bin/python3", "/usr/bin/env"}
 		p.add(Warning, file, 1, "the interpreter %q is not on this host%s", words[0], suggest(words[0], usual))
 	}
 }
 
-func isThere(program string) bool {
+// isInstalled reports whether this host has the program, which is a name or a path.
+func isInstalled(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
 }
 
-// interpreter returns the words of a script's first line, without env and its options.
+// interpreter returns the interpreter in a script's first line and its arguments, without env and env's
+// options. It returns nil if the first line does not begin with #!.
 func interpreter(data []byte) []string {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	text, isScript := strings.CutPrefix(string(line), "#!")
@@ -201,7 +232,7 @@ func interpreter(data []byte) []string {
 	}
 
 	words := strings.Fields(text)
-	if len(words) > 1 && path.Base(words[0]) == "env" && isThere(words[0]) {
+	if len(words) > 1 && path.Base(words[0]) == "env" && isInstalled(words[0]) {
 		return slices.DeleteFunc(words[1:], isEnvOption)
 	}
 
@@ -213,6 +244,8 @@ func isEnvOption(word string) bool {
 	return strings.HasPrefix(word, "-") || strings.Contains(word, "=")
 }
 
+// isShell reports whether the interpreter is a shell. The argument words is the result of the function
+// interpreter.
 func isShell(words []string) bool {
 	return len(words) > 0 && slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
 }

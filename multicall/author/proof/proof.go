@@ -1,7 +1,7 @@
 // Package proof checks a charm's directory. It reads the charm as deploy, the agents and the hook
-// tools do. It reports errors that they would report, and other probable mistakes.
+// tools do. It reports the errors that these would report, and other probable mistakes.
 //
-// It does not run any part of the charm, and does not use an environment.
+// The package does not run any part of the charm, and does not use an environment.
 package proof
 
 import (
@@ -43,8 +43,8 @@ type Finding struct {
 // Rules are the binary's rules for hooks and hook tools.
 type Rules struct {
 	Tools []string // the names of the hook tools
-	// CheckCall returns the arguments of a call, or an error if the tool would refuse the call. An empty word of argv
-	// stands for any word.
+	// CheckCall returns the arguments of a call of a hook tool, without its options. It returns an error if
+	// the tool would refuse the call. An empty word of argv stands for any word.
 	CheckCall func(argv []string) (args []string, _ error)
 	// Hooks returns the hooks of a charm with these relations and storages.
 	Hooks func(relations, storages []string) []string
@@ -61,7 +61,8 @@ type proofer struct {
 	mends     []mend
 }
 
-// Check checks the charm in a directory, and returns its findings sorted by file and line.
+// Check checks the charm in a directory, and returns the findings sorted by file and line. It returns an
+// error only if it cannot open the directory.
 func Check(dir string, r Rules) ([]Finding, error) {
 	found, _, err := examine(dir, r)
 	return found, err
@@ -87,6 +88,8 @@ func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	return slices.Compact(p.found), p.mends, nil
 }
 
+// add adds a finding. The format and its arguments are the message. The argument line is 0 if the finding is
+// about the whole file.
 func (p *proofer) add(level Level, file string, line int, format string, args ...any) {
 	p.found = append(p.found, Finding{
 		Level:   level,
@@ -96,7 +99,8 @@ func (p *proofer) add(level Level, file string, line int, format string, args ..
 	})
 }
 
-// checkDeploy reads and packs the charm as deploy does.
+// checkDeploy reads and packs the charm as deploy does, and reports the errors. If the charm can be read, it
+// also reports features that bijou does not have, wrong default values of actions, and missing metadata.
 func (p *proofer) checkDeploy() {
 	metadata := p.fileOf("metadata.yaml")
 	addError := func(err error) {
@@ -114,32 +118,36 @@ func (p *proofer) checkDeploy() {
 	}
 
 	required, optional := charm.Unsupported(read.Meta, charm.JujuVersion)
-	for _, what := range required {
-		p.addLocated(Error, metadata, "the charm requires a feature that bijou does not have: "+what)
+	for _, feature := range required {
+		p.addLocated(Error, metadata, "the charm requires a feature that bijou does not have: "+feature)
 	}
-	for _, what := range optional {
-		p.addLocated(Warning, metadata, "bijou does not have an optional feature of the charm: "+what)
+	for _, feature := range optional {
+		p.addLocated(Warning, metadata, "bijou does not have an optional feature of the charm: "+feature)
 	}
 
 	for name, action := range read.Actions {
-		if defaults, err := action.Check(nil); err == nil {
-			if _, err := action.Check(defaults); err != nil {
-				p.addLocated(Warning, p.fileOf("actions.yaml"),
-					fmt.Sprintf("action %q does not accept its own default values: %v", name, err))
-			}
+		// Without arguments, Check returns the default values.
+		defaults, err := action.Check(nil)
+		if err != nil {
+			continue
+		}
+		if _, err := action.Check(defaults); err != nil {
+			p.addLocated(Warning, p.fileOf("actions.yaml"),
+				fmt.Sprintf("action %q does not accept its own default values: %v", name, err))
 		}
 	}
 
 	if read.Meta.Summary == "" || read.Meta.Description == "" {
 		p.add(Warning, metadata, 0, "Juju refuses a charm that has no summary or no description")
 	}
-	d, mark := read.Dialect()
+	dialect, reason := read.Dialect()
 	if read.Meta.HookDialect == "" {
-		p.add(Info, metadata, 0, "the hooks of this charm use the %s dialect, because %s; to state this explicitly, set hook-dialect in the metadata", d, mark)
+		p.add(Info, metadata, 0, "the hooks of this charm use the %s dialect, because %s; to state this explicitly, set hook-dialect in the metadata", dialect, reason)
 	}
 }
 
 var (
+	// lineNumber matches the line in a message of the YAML parser.
 	lineNumber = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\bline (\d+): `)
 	})
@@ -148,32 +156,41 @@ var (
 	})
 )
 
-// addLocated adds a finding about the file. If the message begins with the name of one of the charm's files,
-// the finding is about that file instead. Its line is the one in the message, or else the line of the first
-// word that the message quotes.
+// addLocated adds a finding, and finds its file and line in the message. If the message begins with the name
+// of one of the charm's files, the finding is about that file instead of the given one. If the message
+// contains a line number, this is the finding's line. Otherwise the finding's line is that of the first
+// quoted word that the file contains. addLocated removes the file and the line number from the message.
 func (p *proofer) addLocated(level Level, file, message string) {
-	if name, rest, _ := strings.Cut(message, ": "); p.has(name) {
+	if name, text, _ := strings.Cut(message, ": "); p.has(name) {
 		file = name
-		message = rest
+		message = text
 	}
 	message = strings.TrimPrefix(message, "yaml: ")
+
 	line := 0
-	if n := lineNumber().FindStringSubmatch(message); n != nil {
-		line, _ = strconv.Atoi(n[1])
-		message = strings.Replace(message, n[0], "", 1)
+	if number := lineNumber().FindStringSubmatch(message); number != nil {
+		line, _ = strconv.Atoi(number[1])
+		message = strings.Replace(message, number[0], "", 1)
 	}
 
 	for _, word := range quotedWord().FindAllStringSubmatch(message, -1) {
-		if node := findScalar(p.documents[file], word[1]); line == 0 && node != nil {
+		if line != 0 {
+			break
+		}
+		if node := findScalar(p.documents[file], word[1]); node != nil {
 			line = node.Line
 		}
 	}
 	p.add(level, file, line, "%s", message)
 }
 
-// findScalar returns the scalar node whose value is value, or nil.
+// findScalar returns the first scalar node below n with this value, or n itself if it is one. It returns nil
+// if there is none.
 func findScalar(n *yaml.Node, value string) *yaml.Node {
-	if n == nil || n.Kind == yaml.ScalarNode && n.Value == value {
+	if n == nil {
+		return nil
+	}
+	if n.Kind == yaml.ScalarNode && n.Value == value {
 		return n
 	}
 
@@ -186,7 +203,8 @@ func findScalar(n *yaml.Node, value string) *yaml.Node {
 	return nil
 }
 
-// fileOf returns the file that has the content of the named one: that file itself, or charmcraft.yaml.
+// fileOf returns the name of the file for findings about the contents of the named file. This is
+// charmcraft.yaml if the charm has charmcraft.yaml and not the named file.
 func (p *proofer) fileOf(name string) string {
 	if !p.has(name) && p.has("charmcraft.yaml") {
 		return "charmcraft.yaml"
@@ -194,12 +212,14 @@ func (p *proofer) fileOf(name string) string {
 	return name
 }
 
+// has reports whether the charm has a regular file with this path, or a symlink to one in the charm.
 func (p *proofer) has(name string) bool {
 	info, err := p.root.Stat(name)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// read returns the beginning of a file, or nothing if the file cannot be read.
+// read returns the content of a file, up to one byte more than charm.MaxYAML. It returns nothing if the file
+// cannot be read.
 func (p *proofer) read(name string) []byte {
 	f, err := p.root.Open(name)
 	if err != nil {
@@ -210,7 +230,8 @@ func (p *proofer) read(name string) []byte {
 	return data
 }
 
-// suggest returns the end of a message about an unknown name. It suggests a known name that is similar.
+// suggest returns the end of a message about an unknown name, which suggests the most similar known name. It
+// returns "" if no known name is similar.
 func suggest(name string, known []string) string {
 	if meant := console.NearestWord(name, known); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)

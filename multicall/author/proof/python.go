@@ -33,20 +33,19 @@ type pythonFile struct {
 		Line    int
 		Message string
 	}
-	// Imports are the imports of modules that neither Python nor this host has. Name is the first part of a module's name.
+	// Imports are the imports of modules that this host's Python does not have. Name is the first part of a
+	// module's name.
 	Imports []struct {
 		Name string
 		Line int
 	}
-	// Calls are the calls of programs. Words that are only known at run time are empty. Hooks are the events whose
-	// handlers make the call, if nothing else makes it. Reads is set if the handler reads facts about the hook from the
-	// environment.
+	// Calls are the calls of programs.
 	Calls []struct {
 		Line  int
-		Argv  []string
-		Open  bool
-		Hooks []string
-		Reads bool
+		Argv  []string // a word that is known only at run time is empty
+		Open  bool     // an unknown word can be an option, or can become several words
+		Hooks []string // the hooks whose handlers make the call; empty if other code can also make the call
+		Reads bool     // the handler reads facts about the hook from the environment
 	}
 	// Tables are the keys of the dictionaries whose values are functions.
 	Tables [][]pythonKey
@@ -60,22 +59,23 @@ type pythonKey struct {
 
 // pythonSources are the Python sources of a charm.
 type pythonSources struct {
-	texts     map[string]string // the text of each file, at most maxModules of them
-	isProgram map[string]bool
-	modules   map[string]bool // the names that the charm's files and directories have as modules
+	texts     map[string]string // the text of each file, by path, at most maxModules of them
+	isProgram map[string]bool   // the files that are programs, by path
+	modules   map[string]bool   // the names by which the charm's files and directories can be imported
 }
 
-// checkPython checks programs in Python and the modules of src and lib by Python's own parser, if this host
-// has Python. It runs nothing of the charm. It returns the calls of hook tools.
+// checkPython checks programs in Python, and the modules of src and lib, with Python's own parser. It does
+// nothing if this host has no Python. It does not run any part of the charm. It returns the calls of hook
+// tools.
 func (p *proofer) checkPython(programs []*program) (calls []call) {
-	files := p.readPythonSources(programs)
-	all := readPython(files.texts)
-	for _, file := range slices.Sorted(maps.Keys(all)) {
-		found := all[file]
-		p.reportPython(file, found, files)
+	sources := p.readPythonSources(programs)
+	reports := readPython(sources.texts)
+	for _, file := range slices.Sorted(maps.Keys(reports)) {
+		report := reports[file]
+		p.reportPython(file, report, sources)
 
 		// Other words with a dash are more often data than programs.
-		for _, c := range found.Calls {
+		for _, c := range report.Calls {
 			if slices.Contains(p.rules.Tools, c.Argv[0]) {
 				calls = append(calls, call{file: file, line: c.Line, argv: c.Argv, isOpen: c.Open, hooks: c.Hooks, readsFacts: c.Reads})
 			}
@@ -85,12 +85,13 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 	return calls
 }
 
-// readPythonSources reads those of the programs that are in Python, and the modules of src and lib.
+// readPythonSources reads the programs that are in Python, and the modules of src and lib/charms. It also
+// lists the names of all modules that the charm may have.
 func (p *proofer) readPythonSources(programs []*program) pythonSources {
-	files := pythonSources{texts: map[string]string{}, isProgram: map[string]bool{}, modules: map[string]bool{}}
+	sources := pythonSources{texts: map[string]string{}, isProgram: map[string]bool{}, modules: map[string]bool{}}
 	add := func(file string, data []byte) {
-		if len(files.texts) < maxModules {
-			files.texts[file] = string(data)
+		if len(sources.texts) < maxModules {
+			sources.texts[file] = string(data)
 		}
 	}
 
@@ -98,23 +99,25 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 		words := interpreter(s.data)
 		if len(words) > 0 && path.Base(words[0]) == "python3" {
 			add(s.file, s.data)
-			files.isProgram[s.file] = true
+			sources.isProgram[s.file] = true
 		}
 	}
 
 	fs.WalkDir(p.root.FS(), ".", func(file string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil {
 			// A file that cannot be read is not a module.
 			return nil
-		case e.IsDir() && strings.HasPrefix(path.Base(file), ".") && file != ".":
+		}
+		isHidden := e.IsDir() && strings.HasPrefix(path.Base(file), ".") && file != "."
+		if isHidden {
 			return fs.SkipDir
-		case file == "venv/lib" && !p.usesEnvironment(programs):
+		}
+		if file == "venv/lib" && !p.usesEnvironment(programs) {
 			return fs.SkipDir
 		}
 
 		name, _, _ := strings.Cut(path.Base(file), ".")
-		files.modules[name] = true
+		sources.modules[name] = true
 		inSources := strings.HasPrefix(file, "src/") || strings.HasPrefix(file, "lib/charms/")
 		if inSources && path.Ext(file) == ".py" && e.Type().IsRegular() {
 			add(file, p.read(file))
@@ -123,73 +126,82 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 		return nil
 	})
 
-	return files
+	return sources
 }
 
-// reportPython adds a finding if Python cannot read the file, and one for each import that the charm does not have.
-func (p *proofer) reportPython(file string, found pythonFile, files pythonSources) {
-	isProgram := files.isProgram[file]
-	if found.Error != nil {
+// reportPython adds the findings of Python's report about a file. It adds one if Python cannot parse the
+// file, and one for each imported module that neither the charm nor this host has, once for the whole charm.
+// For a dispatch file, it also checks the dictionaries of handlers.
+func (p *proofer) reportPython(file string, report pythonFile, sources pythonSources) {
+	isProgram := sources.isProgram[file]
+	if report.Error != nil {
 		level := Warning
 		if isProgram || file == "src/charm.py" {
 			level = Error
 		}
-		p.add(level, file, found.Error.Line, "Python cannot parse this file: %s", found.Error.Message)
+		p.add(level, file, report.Error.Line, "Python cannot parse this file: %s", report.Error.Message)
 	}
 
 	if file == "dispatch" {
-		p.checkTables(file, found)
+		p.checkTables(file, report)
 	}
 
-	for _, i := range found.Imports {
-		if !files.modules[i.Name] && (isProgram || strings.HasPrefix(file, "src/")) {
+	// The charm may not use a library's functions that need a missing module.
+	isLibrary := !isProgram && !strings.HasPrefix(file, "src/")
+	if isLibrary {
+		return
+	}
+	for _, i := range report.Imports {
+		if !sources.modules[i.Name] {
 			p.addImport(file, i.Line, i.Name)
 			// Report a module only once.
-			files.modules[i.Name] = true
+			sources.modules[i.Name] = true
 		}
 	}
 }
 
-// checkTables warns of keys that misspell a hook or action, in each dictionary that has the name of a hook as well.
-func (p *proofer) checkTables(file string, found pythonFile) {
+// checkTables warns of keys that misspell a hook or an action. It checks only dictionaries of functions in
+// which another key is the name of a hook, since these are tables of handlers.
+func (p *proofer) checkTables(file string, report pythonFile) {
 	hooks := p.hookNames()
 	names := append(p.actionNames(), hooks...)
-	for _, table := range found.Tables {
+	for _, table := range report.Tables {
 		isHook := func(key pythonKey) bool { return slices.Contains(hooks, key.Name) }
 		if !slices.ContainsFunc(table, isHook) {
 			continue
 		}
 
 		for _, key := range table {
+			if slices.Contains(names, key.Name) {
+				continue
+			}
+
 			similar := withSubject(key.Name, names, isSimilar)
-			isNear := console.NearestWord(key.Name, similar) != "" || ofRelation().MatchString(key.Name)
-			if isNear && !slices.Contains(names, key.Name) {
+			isMisspelling := console.NearestWord(key.Name, similar) != ""
+			looksLikeHook := ofRelation().MatchString(key.Name)
+			if isMisspelling || looksLikeHook {
 				p.add(Warning, file, key.Line, "no hook or action of the charm has the name %q%s", key.Name, suggest(key.Name, similar))
 			}
 		}
 	}
 }
 
-// addImport adds a finding about an imported module that neither the charm nor this host has. A charm's
-// build can bring the module. The build's files name distributions, whose names can differ from their
-// modules'.
+// addImport adds a finding about an imported module that neither the charm nor this host has. If the charm
+// has files for a build, the build may add the module, so the finding is only for information. These files do
+// not show whether the build adds the module, since they name distributions, whose names can differ from the
+// names of their modules.
 func (p *proofer) addImport(file string, line int, name string) {
-	var build []byte
-	for _, pattern := range []string{"*requirements*", "wheelhouse.txt", "pyproject.toml", "*.lock", "setup.*", "layer.yaml"} {
-		files, _ := fs.Glob(p.root.FS(), pattern)
-		for _, file := range files {
-			build = append(append(build, '\n'), p.read(file)...)
-		}
-	}
-	if p.has("charmcraft.yaml") {
-		build = append(append(build, '\n'), p.read("charmcraft.yaml")...)
+	build := p.readBuildFiles()
+	if len(build) == 0 {
+		others := slices.DeleteFunc(p.pythonNames(build), func(other string) bool { return other == name })
+		p.add(Warning, file, line, "neither the charm nor this host has a Python module %q%s", name, suggest(name, others))
+		return
 	}
 
+	// Without a dispatch file, deploy adds one that finds packages in venv/.
+	findsVenv := !p.has("dispatch") || bytes.Contains(p.read("dispatch"), []byte("venv"))
 	switch {
-	case len(build) == 0:
-		p.add(Warning, file, line, "neither the charm nor this host has a Python module %q%s", name,
-			suggest(name, slices.DeleteFunc(p.pythonNames(build), func(other string) bool { return other == name })))
-	case p.has("dispatch") && !bytes.Contains(p.read("dispatch"), []byte("venv")) || !p.has("src/charm.py"):
+	case !findsVenv || !p.has("src/charm.py"):
 		p.add(Info, file, line, "neither the charm nor this host has a Python module %q: the build of the charm must add it", name)
 	case p.has("requirements.txt"):
 		p.add(Info, file, line, "neither the charm nor this host has a Python module %q, and juju deploy builds nothing; "+
@@ -200,8 +212,24 @@ func (p *proofer) addImport(file string, line int, name string) {
 	}
 }
 
-// usesEnvironment reports whether the charm's programs find the packages in a virtual environment of
-// `python3 -m venv`. The dispatch file that deploy adds lets them find these packages.
+// readBuildFiles returns the joined text of the files that the build of a charm reads. It returns nothing if
+// the charm has no such files.
+func (p *proofer) readBuildFiles() (text []byte) {
+	for _, pattern := range []string{"*requirements*", "wheelhouse.txt", "pyproject.toml", "*.lock", "setup.*", "layer.yaml"} {
+		files, _ := fs.Glob(p.root.FS(), pattern)
+		for _, file := range files {
+			text = append(append(text, '\n'), p.read(file)...)
+		}
+	}
+	if p.has("charmcraft.yaml") {
+		text = append(append(text, '\n'), p.read("charmcraft.yaml")...)
+	}
+
+	return text
+}
+
+// usesEnvironment reports whether the charm's programs find the packages in venv/lib, in a virtual
+// environment of `python3 -m venv`. The dispatch file that deploy adds finds these packages.
 func (p *proofer) usesEnvironment(programs []*program) bool {
 	if p.has("src/charm.py") && !p.has("dispatch") {
 		return true
@@ -218,26 +246,32 @@ func (p *proofer) pythonNames(build []byte) []string {
 	return append(slices.Compact(words), "json", "logging", "subprocess", "socket", "pathlib", "charmhelpers", "yaml")
 }
 
-// readPython returns Python's report about each source. It returns nothing if this host has no Python, or if Python
-// fails. Python reads the sources from stdin, and not the charm's directory. With -I it ignores modules of the user
-// and of the working directory.
-func readPython(sources map[string]string) (found map[string]pythonFile) {
+// readPython returns Python's report about each source, by path. It returns nil if this host has no Python,
+// or if Python fails. Python gets the sources on stdin, and does not read the charm's directory.
+func readPython(sources map[string]string) (reports map[string]pythonFile) {
+	if len(sources) == 0 || !isInstalled("python3") {
+		return nil
+	}
 	input, err := json.Marshal(sources)
-	if err != nil || len(sources) == 0 || !isThere("python3") {
+	if err != nil {
 		return nil
 	}
 
 	ctx, stop := context.WithTimeout(context.Background(), pythonTimeout)
 	defer stop()
+	// With -I, Python ignores modules of the user and of the working directory.
 	cmd := exec.CommandContext(ctx, "python3", "-I", "-c", pythonReader)
 	cmd.Env = childenv.New(cmd.Environ(), childenv.Program)
 	cmd.Dir = "/"
 	cmd.Stdin = bytes.NewReader(input)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
-	if err != nil || json.Unmarshal(out, &found) != nil {
+	if err != nil {
+		return nil
+	}
+	if err := json.Unmarshal(out, &reports); err != nil {
 		return nil
 	}
 
-	return found
+	return reports
 }

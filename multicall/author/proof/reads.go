@@ -15,11 +15,12 @@ type Read struct {
 	File  string // below the charm's directory
 	Line  int
 	Key   string
-	Hooks []string // the hooks whose programs or handlers make the call
+	Hooks []string // the hooks whose programs or handlers make the call, as far as they are known
 }
 
-// Reads returns the calls of relation-get in the programs of the charm's hooks, sorted by file and line. It leaves out
-// calls that name a relation or a unit, which can be the charm's own, and calls whose key is only known at run time.
+// Reads returns the calls of relation-get in the charm's programs that read one setting of the hook's own
+// relation, sorted by file and line. It leaves out calls that name a relation, calls that name a unit, which
+// can be one of the charm's own, and calls whose key is known only at run time.
 func Reads(dir string, r Rules) (reads []Read, _ error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -31,27 +32,44 @@ func Reads(dir string, r Rules) (reads []Read, _ error) {
 	programs := p.findPrograms()
 	calls, functions := p.findCalls(programs)
 	for _, c := range calls {
-		if c.argv[0] != "relation-get" || functions[c.argv[0]] || c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
+		if c.argv[0] != "relation-get" || functions[c.argv[0]] {
+			continue
+		}
+		if c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
 			continue
 		}
 		args, err := r.CheckCall(c.argv)
-		if err != nil || len(args) != 1 || args[0] == "" || args[0] == "-" {
+		if err != nil || len(args) != 1 {
 			continue
 		}
 
-		read := Read{File: c.file, Line: c.line, Key: args[0], Hooks: c.hooks}
-		for _, s := range programs {
-			for _, name := range s.names {
-				if s.file == c.file && path.Dir(name) == "hooks" {
-					read.Hooks = append(read.Hooks, path.Base(name))
-				}
-			}
+		key := args[0]
+		readsAll := key == "-"
+		if key == "" || readsAll {
+			continue
 		}
-		reads = append(reads, read)
+
+		hooks := append(c.hooks, hooksOf(programs, c.file)...)
+		reads = append(reads, Read{File: c.file, Line: c.line, Key: key, Hooks: hooks})
 	}
 
 	slices.SortStableFunc(reads, func(a, b Read) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return reads, nil
+}
+
+// hooksOf returns the hooks of which the file is the program.
+func hooksOf(programs []*program, file string) (hooks []string) {
+	for _, s := range programs {
+		if s.file != file {
+			continue
+		}
+		for _, name := range s.names {
+			if path.Dir(name) == "hooks" {
+				hooks = append(hooks, path.Base(name))
+			}
+		}
+	}
+	return hooks
 }

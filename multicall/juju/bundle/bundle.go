@@ -1,8 +1,8 @@
-// Package bundle handles bundles, which are files that describe applications, machines
-// and relations. It parses them with their overlays, compares them with an environment,
-// plans the steps of a deployment, and exports an environment as a bundle.
+// Package bundle handles bundles, which are files that describe applications, machines and relations. It
+// parses bundles with their overlays, compares them with an environment, plans the steps of a deployment, and
+// exports an environment as a bundle.
 //
-// It does not change an environment, and reads files only through [Files].
+// The package does not change an environment, and reads files only through [Files].
 package bundle
 
 import (
@@ -51,7 +51,7 @@ type Application struct {
 
 	Revisions map[string]int `yaml:"-"` // the store's revisions of resources
 
-	Rest map[string]yaml.Node `yaml:",inline"`
+	Rest map[string]yaml.Node `yaml:",inline"` // all other keys; Parse checks and removes them
 }
 
 // Machine is a machine in a bundle. Units refer to it by its number.
@@ -60,7 +60,7 @@ type Machine struct {
 	Base        string `yaml:"base,omitempty"`
 	Constraints string `yaml:"constraints,omitempty"`
 
-	Rest map[string]yaml.Node `yaml:",inline"`
+	Rest map[string]yaml.Node `yaml:",inline"` // all other keys; Parse checks them
 }
 
 // document is one of a file's YAML documents. The first is the bundle, and the others are overlays.
@@ -68,11 +68,11 @@ type document struct {
 	Series       string               `yaml:"series"`
 	Base         string               `yaml:"default-base"`
 	Applications map[string]yaml.Node `yaml:"applications"`
-	Services     map[string]yaml.Node `yaml:"services"` // the former key for applications
+	Services     map[string]yaml.Node `yaml:"services"` // the previous name of the key applications
 	Machines     map[string]Machine   `yaml:"machines"`
 	Relations    []yaml.Node          `yaml:"relations"`
 
-	Rest map[string]yaml.Node `yaml:",inline"`
+	Rest map[string]yaml.Node `yaml:",inline"` // all other keys
 }
 
 // Files gives access to the files of a bundle.
@@ -93,9 +93,9 @@ type parser struct {
 	*Bundle
 	files    Files
 	path     string             // the file that is being read
-	outside  map[string]string  // files outside of the directory, by the option or resource that names them
-	includes map[string]include // options whose values are in files, by the option's place in the bundle
-	errs     []error
+	outside  map[string]string  // files outside of the directory, by the place of the option or resource that names them
+	includes map[string]include // options whose values are in files, by the place of the option
+	errs     []error            // a place is a text such as `application "a": option "b"`
 }
 
 // include is an option whose value is in a file.
@@ -112,10 +112,12 @@ func (p *parser) refuse(format string, args ...any) {
 	}
 }
 
-// Parse reads a bundle and applies the overlays to it, one after the other. The paths are absolute. An
-// overlay changes an application key by key, and null removes a key. Its relations are added, and its
-// machines replace the previous ones. If there is an error, Parse also returns the part of the bundle that it
-// has read.
+// Parse reads the bundle at the first path, and applies the overlays at the other paths to it, one after the
+// other. The paths must be absolute. An overlay changes an application key by key, and null removes a key. An
+// overlay's relations are added, and its machines replace the previous ones.
+//
+// Parse returns all errors in the bundle as one error, up to a limit. If there is an error, it also returns
+// the part of the bundle that it has read.
 func Parse(files Files, paths ...string) (*Bundle, error) {
 	p := &parser{
 		Bundle:   &Bundle{Applications: map[string]*Application{}},
@@ -140,11 +142,11 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 		}
 	}
 
-	for _, where := range slices.Sorted(maps.Keys(p.includes)) {
-		p.readInclude(where, p.includes[where])
+	for _, place := range slices.Sorted(maps.Keys(p.includes)) {
+		p.readInclude(place, p.includes[place])
 	}
-	for _, where := range slices.Sorted(maps.Keys(p.outside)) {
-		p.Outside = append(p.Outside, where+": "+p.outside[where])
+	for _, place := range slices.Sorted(maps.Keys(p.outside)) {
+		p.Outside = append(p.Outside, place+": "+p.outside[place])
 	}
 	if len(p.errs) == 0 {
 		p.check()
@@ -154,7 +156,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	return p.Bundle, errors.Join(p.errs...)
 }
 
-// overlay applies one document of a bundle to the result of the documents before it.
+// overlay applies one document of a bundle or overlay to the result of the previous documents.
 func (p *parser) overlay(doc *yaml.Node) {
 	var d document
 	if err := charm.DecodeYAML(doc, &d); err != nil {
@@ -163,7 +165,8 @@ func (p *parser) overlay(doc *yaml.Node) {
 	}
 
 	p.checkKeys("the bundle", d.Rest, d)
-	if d.Series+d.Base != "" {
+	// A new series also replaces a previous base, and the reverse.
+	if d.Series != "" || d.Base != "" {
 		p.Series = d.Series
 		p.Base = d.Base
 	}
@@ -186,8 +189,9 @@ func (p *parser) overlay(doc *yaml.Node) {
 	}
 }
 
-// overlayApplication applies an application in one file to the same application in earlier files. Null
-// removes the application. It records the files that options include, since Parse reads them at the end.
+// overlayApplication applies the value n of an application in the current file to the same application in
+// earlier files. Null removes the application. overlayApplication records the files that options include,
+// since Parse reads them at the end.
 func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	if isNull(n) {
 		p.removeApplication(name)
@@ -200,17 +204,18 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		p.Applications[name] = a
 	}
 
-	resources := maps.Clone(a.Resources)
+	earlierResources := maps.Clone(a.Resources)
 	// Keys that this file does not have keep their values.
 	if err := charm.DecodeYAML(n, a); err != nil {
 		p.refuse("%s: application %q: %w", p.path, name, err)
 	}
 
-	app := nameApplication(name)
-	p.checkKeys(app, a.Rest, *a)
+	place := nameApplication(name)
+	p.checkKeys(place, a.Rest, *a)
 	a.Rest = nil
 
-	// A charm may be outside of the directory, since the plan shows its path, and only its own units get it.
+	// The charm can be outside of the file's directory without a note in p.outside. The plan shows the
+	// charm's path, and only the application's own units get its content.
 	if strings.HasPrefix(a.Charm, ".") {
 		a.Charm = p.resolvePath(a.Charm)
 	}
@@ -219,14 +224,14 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		p.overlayOption(name, a, option)
 	}
 
-	p.resolveResources(app, a, resources)
+	p.resolveResources(place, a, earlierResources)
 }
 
 // removeApplication removes an application with its relations and includes.
 func (p *parser) removeApplication(name string) {
 	delete(p.Applications, name)
-	maps.DeleteFunc(p.outside, func(where, _ string) bool {
-		return strings.HasPrefix(where, nameApplication(name)+": ")
+	maps.DeleteFunc(p.outside, func(place, _ string) bool {
+		return strings.HasPrefix(place, nameApplication(name)+": ")
 	})
 	maps.DeleteFunc(p.includes, func(_ string, i include) bool { return i.application == name })
 	p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool {
@@ -234,8 +239,8 @@ func (p *parser) removeApplication(name string) {
 	})
 }
 
-// overlayOption resolves an alias in an option of the application, removes the option if it is null, and records
-// an include.
+// overlayOption completes an option of the application after the current file was decoded. It resolves a YAML
+// alias, removes the option if the value is null, and records the include if the value names a file.
 func (p *parser) overlayOption(name string, a *Application, option string) {
 	value := a.Options[option]
 	if value.Kind == yaml.AliasNode {
@@ -243,58 +248,63 @@ func (p *parser) overlayOption(name string, a *Application, option string) {
 		a.Options[option] = value
 	}
 
-	// The value is an include of an earlier file.
-	if value.Kind == yaml.ScalarNode && value.Line == 0 {
+	// The value is an include that an earlier file has named. textNode has created it, so it has no line.
+	isEarlierInclude := value.Kind == yaml.ScalarNode && value.Line == 0
+	if isEarlierInclude {
 		return
 	}
 
-	where := fmt.Sprintf("%s: option %q", nameApplication(name), option)
-	delete(p.outside, where)
-	delete(p.includes, where)
+	// The value replaces that of an earlier file.
+	place := fmt.Sprintf("%s: option %q", nameApplication(name), option)
+	delete(p.outside, place)
+	delete(p.includes, place)
 	if isNull(&value) {
 		delete(a.Options, option)
 		return
 	}
 
 	if scheme, path, isInclude := parseInclude(&value); isInclude {
-		p.includes[where] = include{
+		p.includes[place] = include{
 			application: name,
 			option:      option,
 			by:          p.path,
 			scheme:      scheme,
-			path:        p.resolveContent(path, where),
+			path:        p.resolveContent(path, place),
 		}
 		a.Options[option] = textNode(value.Value)
 	}
 }
 
+// nameApplication returns the application's place in the bundle, for messages.
 func nameApplication(name string) string { return fmt.Sprintf("application %q", name) }
 
-// resolveResources resolves the paths of an application's resources against this file's directory, except
-// those that an earlier file gave.
-func (p *parser) resolveResources(where string, a *Application, before map[string]string) {
+// resolveResources completes the application's resources after the current file was decoded. It makes the
+// paths in this file absolute, moves revisions to a.Revisions, and removes empty values. The argument earlier
+// contains the paths from earlier files, which are already absolute. The argument appPlace is the
+// application's place in the bundle.
+func (p *parser) resolveResources(appPlace string, a *Application, earlier map[string]string) {
 	files := a.Resources
 	for _, resource := range slices.Sorted(maps.Keys(files)) {
-		path := files[resource]
-		where := fmt.Sprintf("%s: resource %q", where, resource)
-		revision, err := strconv.Atoi(path)
+		value := files[resource]
+		place := fmt.Sprintf("%s: resource %q", appPlace, resource)
+		delete(a.Revisions, resource)
+
+		revision, err := strconv.Atoi(value)
 		isRevision := err == nil
-		if path == "" || isRevision {
+		if value == "" || isRevision {
+			// The resource no longer has a file.
 			delete(files, resource)
-			delete(p.outside, where)
+			delete(p.outside, place)
 		}
 
-		delete(a.Revisions, resource)
-		if isRevision {
+		switch {
+		case isRevision:
 			if a.Revisions == nil {
 				a.Revisions = map[string]int{}
 			}
 			a.Revisions[resource] = revision
-			continue
-		}
-
-		if path != "" && path != before[resource] {
-			files[resource] = p.resolveContent(path, where)
+		case value != "" && value != earlier[resource]:
+			files[resource] = p.resolveContent(value, place)
 		}
 	}
 }
@@ -307,20 +317,21 @@ func (p *parser) resolvePath(path string) string {
 	return filepath.Join(filepath.Dir(p.path), path)
 }
 
-// resolveContent returns the absolute path of a file whose content goes to a charm. It records a path that leads
-// out of the directory of the file that names it.
-func (p *parser) resolveContent(path, where string) string {
+// resolveContent returns the absolute path of a file whose content a charm will get. If the path leads out of
+// the directory of the current file, it records that in p.outside for the place that names the path.
+func (p *parser) resolveContent(path, place string) string {
 	path = p.resolvePath(path)
-	delete(p.outside, where)
-	if at, isOutside := p.leavesFolder(path); isOutside {
-		p.outside[where] = at
+	delete(p.outside, place)
+	if destination, isOutside := p.leavesFolder(path); isOutside {
+		p.outside[place] = destination
 	}
 	return path
 }
 
-// leavesFolder reports whether a path leads out of the directory of the file that names it, possibly through
-// symlinks. at describes where the path leads.
-func (p *parser) leavesFolder(path string) (at string, isOutside bool) {
+// leavesFolder reports whether an absolute path leads out of the directory of the current file, possibly
+// through symlinks. The result destination describes where the path leads. It is the path itself and, if
+// there are symlinks, their target.
+func (p *parser) leavesFolder(path string) (destination string, isOutside bool) {
 	folder := filepath.Dir(p.path)
 	target := filepath.Clean(path)
 	if resolve := p.files.Resolve; resolve != nil {
@@ -336,22 +347,24 @@ func (p *parser) leavesFolder(path string) (at string, isOutside bool) {
 	return path, isOutside
 }
 
-// parseInclude parses a value that names a file, such as include-file://PATH.
+// parseInclude parses an option's value that names a file: include-file://PATH or include-base64://PATH. The
+// result isInclude is false for any other value.
 func parseInclude(n *yaml.Node) (scheme, path string, isInclude bool) {
 	scheme, path, isURL := strings.Cut(n.Value, "://")
 	isInclude = n.Kind == yaml.ScalarNode && isURL && (scheme == "include-file" || scheme == "include-base64")
 	return scheme, path, isInclude
 }
 
-// readInclude replaces a value that names a file with the file's content. It is called after all overlays,
-// since an overlay may have removed the value.
-func (p *parser) readInclude(where string, i include) {
-	if _, isOutside := p.outside[where]; isOutside && !p.files.ReadOutside {
+// readInclude replaces an option's value that names a file with the file's content. Parse calls it after all
+// overlays, since an overlay can remove the value. It keeps the value if the file is outside of the
+// directory, and files outside must not be read.
+func (p *parser) readInclude(place string, i include) {
+	if _, isOutside := p.outside[place]; isOutside && !p.files.ReadOutside {
 		return
 	}
 	data, err := p.files.Read(i.path)
 	if err != nil {
-		p.refuse("%s: %s: %w", i.by, where, err)
+		p.refuse("%s: %s: %w", i.by, place, err)
 		return
 	}
 
@@ -370,7 +383,9 @@ func textNode(text string) yaml.Node {
 // addRelation adds relations from a pair of endpoints, or from one endpoint with a list of others.
 func (p *parser) addRelation(n *yaml.Node) {
 	var ends []charm.Strings
-	if err := charm.DecodeYAML(n, &ends); err != nil || len(ends) != 2 || len(ends[0]) != 1 || len(ends[1]) == 0 {
+	err := charm.DecodeYAML(n, &ends)
+	isValid := err == nil && len(ends) == 2 && len(ends[0]) == 1 && len(ends[1]) > 0
+	if !isValid {
 		p.refuse("%s: line %d: a relation must be a list of two items: an endpoint, and one other endpoint or a list of them",
 			p.path, n.Line)
 		return

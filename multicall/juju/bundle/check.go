@@ -17,18 +17,22 @@ import (
 )
 
 const (
-	placeNew  = state.PlaceNew // the place of a unit that gets its own machine
-	maxErrors = 100
-	maxUnits  = 10_000 // the maximum for a bundle, so that a typing error cannot fill the store
+	placeNew  = state.PlaceNew // the place of a unit that gets a new machine
+	maxErrors = 100            // the maximum number of errors that Parse reports
+	maxUnits  = 10_000         // the maximum number of units in a bundle, so that a typing error cannot fill the store
 )
 
 // noEffect is the reason for keys that bijou does not need.
 const noEffect = "no effect"
 
-// foreignKeys returns the keys of Juju's bundles that have no effect here, with the reason. Keys that are
-// only for human readers have no reason.
+// foreignKeys returns the keys of Juju's bundles that bijou accepts without using them, with the reason. The
+// reason is "" for keys that are only for human readers, noEffect for keys that bijou does not need, and
+// otherwise a feature that bijou does not have.
 func foreignKeys() map[string]string {
-	const kubernetes, offers = "bijou does not use Kubernetes", "models cannot offer anything to each other"
+	const (
+		kubernetes = "bijou does not use Kubernetes"
+		offers     = "models cannot offer anything to each other"
+	)
 	return map[string]string{
 		"name":              "",
 		"description":       "",
@@ -51,27 +55,33 @@ func foreignKeys() map[string]string {
 	}
 }
 
-// checkKeys adds an error for unknown keys, and a note for keys without effect.
-func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
+// checkKeys checks the keys of a part of the bundle that its struct does not have. The argument where names
+// the part, others contains these keys, and known is a value of the struct. For a key that Juju's bundles do
+// not have either, checkKeys adds an error. It adds the other keys to the bundle's Ignored or Missing, unless
+// they are only for human readers.
+func (p *parser) checkKeys(where string, others map[string]yaml.Node, known any) {
 	foreign := foreignKeys()
-	words := slices.Sorted(maps.Keys(foreign))
+	knownKeys := slices.Sorted(maps.Keys(foreign))
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(known)) {
-		word, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		words = append(words, word)
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		knownKeys = append(knownKeys, key)
 	}
 
-	for _, key := range slices.Sorted(maps.Keys(rest)) {
-		node := rest[key]
-		switch reason, isForeign := foreign[key]; {
+	for _, key := range slices.Sorted(maps.Keys(others)) {
+		node := others[key]
+		reason, isForeign := foreign[key]
+		isUsed := !isNull(&node) && node.Value != "false"
+
+		switch {
 		case !isForeign:
 			hint := ""
-			if meant := console.NearestWord(key, words); meant != "" {
+			if meant := console.NearestWord(key, knownKeys); meant != "" {
 				hint = fmt.Sprintf("; did you mean %q?", meant)
 			}
 			p.refuse("%s: line %d: %s has an unknown key %q%s", p.path, node.Line, where, key, hint)
 		case reason == noEffect:
 			p.Ignored = append(p.Ignored, where+": "+key)
-		case reason != "" && !isNull(&node) && node.Value != "false":
+		case reason != "" && isUsed:
 			p.Missing = append(p.Missing, fmt.Sprintf("%s: %s: %s", where, key, reason))
 		}
 	}
@@ -83,55 +93,72 @@ func (p *parser) check() {
 		p.refuse("the bundle has no application")
 	}
 
-	used := map[string]bool{}
-	units := 0
+	usedMachines := map[string]bool{}
+	unitsLeft := maxUnits
 	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
 		a := p.Applications[name]
-		isNumberValid := a.NumUnits >= 0 && a.NumUnits <= maxUnits-units
-		err := charm.CheckService(name)
-		switch {
-		case err != nil:
-			p.refuse("%w", err)
-		case a.Charm == "":
-			p.refuse("application %q has no charm", name)
-		case !isNumberValid:
-			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
-				a.NumUnits, maxUnits)
-		case len(a.To) > a.NumUnits:
-			p.refuse("application %q: \"to\" has more entries (%d) than there are units (num_units: %d)", name, len(a.To),
-				a.NumUnits)
+		p.checkApplication(name, a, unitsLeft)
+		if isNumberOfUnits(a.NumUnits, unitsLeft) {
+			unitsLeft -= a.NumUnits
 		}
 
-		if isNumberValid {
-			units += a.NumUnits
-		}
 		p.checkPlaces(name, a.To)
 		for _, to := range a.To {
-			used[placedMachine(to)] = true
+			usedMachines[placedMachine(to)] = true
 		}
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(p.Machines)) {
-		if n, err := strconv.Atoi(id); err != nil || n < 0 || !used[id] {
+		n, err := strconv.Atoi(id)
+		isNumber := err == nil && n >= 0
+		if !isNumber || !usedMachines[id] {
 			p.refuse("machine %q: want a number that an application's \"to\" names", id)
 		}
 	}
 
 	for _, r := range p.Relations {
 		for _, end := range r {
-			if name, _, _ := strings.Cut(end, ":"); p.Applications[name] == nil {
+			name, _, _ := strings.Cut(end, ":")
+			if p.Applications[name] == nil {
 				p.refuse("relation %q: the bundle has no application %q", r, name)
 			}
 		}
 	}
 }
 
+// checkApplication adds an error for the first contradiction in an application. The argument unitsLeft is the
+// number of units that the bundle can have in addition to those of the applications before it.
+func (p *parser) checkApplication(name string, a *Application, unitsLeft int) {
+	err := charm.CheckService(name)
+	switch {
+	case err != nil:
+		p.refuse("%w", err)
+	case a.Charm == "":
+		p.refuse("application %q has no charm", name)
+	case !isNumberOfUnits(a.NumUnits, unitsLeft):
+		p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
+			a.NumUnits, maxUnits)
+	case len(a.To) > a.NumUnits:
+		p.refuse("application %q: \"to\" has more entries (%d) than there are units (num_units: %d)", name, len(a.To),
+			a.NumUnits)
+	}
+}
+
+// isNumberOfUnits reports whether an application can have n units if the bundle can have unitsLeft more units.
+func isNumberOfUnits(n, unitsLeft int) bool { return n >= 0 && n <= unitsLeft }
+
 // checkPlaces adds an error for each of the application's places that is not in the bundle.
 func (p *parser) checkPlaces(name string, places []string) {
 	for _, to := range places {
-		other, _, _ := strings.Cut(to, "/")
+		if to == placeNew || isContainer(to) {
+			continue
+		}
+
 		_, isMachine := p.Machines[to]
-		if !isContainer(to) && !isMachine && to != placeNew && p.Applications[other] == nil {
+		// A place beside a unit is APPLICATION or APPLICATION/NUMBER.
+		other, _, _ := strings.Cut(to, "/")
+		isBeside := p.Applications[other] != nil
+		if !isMachine && !isBeside {
 			p.refuse("application %q: cannot place a unit at %q: the bundle has no such machine or application", name, to)
 		}
 	}
@@ -192,17 +219,22 @@ func (p *parser) dropContainers(name string, a *Application) {
 	}
 }
 
-// CheckSecrets returns an error if the bundle sets an option to a secret that does not exist, or is not granted to
-// the application.
+// CheckSecrets returns an error if the bundle changes an option to a secret that does not exist, or that is
+// not granted to the application. It returns all such errors as one.
 func (c *Comparison) CheckSecrets(v *state.View) error {
 	var errs []error
 	for _, name := range c.names {
 		w := c.wanted[name]
 		for _, option := range slices.Sorted(maps.Keys(w.options)) {
-			if value := w.options[option]; w.Config.Options[option].Secret && value != w.have.Options[option] {
-				if err := v.CheckSecretOption(name, option, value, !w.isThere); err != nil {
-					errs = append(errs, fmt.Errorf("application %q: %w", name, err))
-				}
+			if !w.Config.Options[option].Secret {
+				continue
+			}
+			value := w.options[option]
+			if value == w.have.Options[option] {
+				continue
+			}
+			if err := v.CheckSecretOption(name, option, value, !w.exists); err != nil {
+				errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 			}
 		}
 	}
@@ -210,6 +242,7 @@ func (c *Comparison) CheckSecrets(v *state.View) error {
 	return errors.Join(errs...)
 }
 
+// isNull reports whether the node, or the node of which it is an alias, is null.
 func isNull(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

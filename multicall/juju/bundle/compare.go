@@ -14,7 +14,8 @@ import (
 	"bijou/state/resources"
 )
 
-// Found is the charm and the resources that an application of the bundle names.
+// Found contains the charm and the resources that an application of the bundle names, after the caller has
+// found them.
 type Found struct {
 	charm.Found
 	Origin    state.Origin
@@ -47,16 +48,17 @@ type Comparison struct {
 type wanted struct {
 	*Application
 	Found
-	have        Service
-	isThere     bool
+	have        Service // the existing service, or the zero value
+	exists      bool    // whether there is an existing service
 	series      string
 	options     map[string]any
 	constraints *constraints.Value // nil to keep the existing constraints
 	storage     map[string]charm.Directive
 }
 
-// Compare compares a bundle with an environment. found has the files of each application. It returns all
-// obstacles in one error. The comparison is valid even if there is an error.
+// Compare compares a bundle with an environment. The argument found contains the charm and the resources of
+// each application. It returns one error with all obstacles to a deployment. It returns a valid comparison
+// even with an error.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
 	c := &Comparison{
 		Bundle: b,
@@ -72,16 +74,18 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 	var errs []error
 	for _, name := range c.names {
 		w := &wanted{Application: b.Applications[name], Found: found[name], options: map[string]any{}}
-		w.have, w.isThere = env.Services[name]
+		w.have, w.exists = env.Services[name]
 		c.wanted[name] = w
 
 		obstacles := c.resolveApplication(name, w)
 		unitPlaces, err := p.place(name)
-		if err == nil {
+		if err != nil {
+			obstacles = append(obstacles, err)
+		} else {
 			places[name] = unitPlaces
 		}
 
-		for _, obstacle := range append(obstacles, err) {
+		for _, obstacle := range obstacles {
 			if obstacle != nil {
 				errs = append(errs, fmt.Errorf("application %q: %w", name, obstacle))
 			}
@@ -99,8 +103,9 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 	return c, errors.Join(errs...)
 }
 
-// compareRelations resolves the bundle's relations to endpoints, and stores each of them once in c.relations.
-// It returns an error for relations that cannot be resolved, or that the environment is removing.
+// compareRelations resolves the bundle's relations to endpoints, and stores each relation once in
+// c.relations. It returns one error for all relations that cannot be resolved, or that the environment is
+// removing.
 func (c *Comparison) compareRelations() error {
 	var errs []error
 	for _, r := range c.Relations {
@@ -110,8 +115,8 @@ func (c *Comparison) compareRelations() error {
 			continue
 		}
 
-		old, isThere := c.findRelation(ends)
-		if isThere && old.Life != state.Alive {
+		existing, exists := c.findRelation(ends)
+		if exists && existing.Life != state.Alive {
 			errs = append(errs, fmt.Errorf("relation %q is still being destroyed: wait until it is gone", r))
 			continue
 		}
@@ -125,7 +130,8 @@ func (c *Comparison) compareRelations() error {
 }
 
 // resolveApplication sets the constraints, series, options and storage of w. It also checks the application's
-// charm, trust, size and resources. It returns all errors in the application, and nil for checks that passed.
+// charm, trust, size and resources. It returns the errors of all checks. Elements for checks that passed are
+// nil.
 func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 	if w.Constraints != nil {
 		asked, err := constraints.Parse(*w.Constraints)
@@ -141,7 +147,8 @@ func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 		errs = append(errs, c.checkCharm(w))
 	}
 
-	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
+	needsTrust := w.Trust != nil && *w.Trust && !w.have.Trusted
+	if needsTrust && !c.force.Trust {
 		errs = append(errs, errors.New("the application needs the cloud's credential (--trust)"))
 	}
 
@@ -165,15 +172,16 @@ func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 	return errs
 }
 
-// checkSize returns an error if the charm's record, or the service's options, are too large for one
-// transaction. So the error comes before the first step of the deployment.
+// checkSize returns an error if the charm's record or the service's options are too large for one
+// transaction. Otherwise this error would occur in the middle of the deployment.
 func (w *wanted) checkSize(name string) error {
 	url := charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}
 	record := state.NewCharm(url, w.Found.Charm, "", 0)
 
-	if !w.isThere {
+	if !w.exists {
 		return state.CheckDeployment(record, name, w.options)
 	}
+	// An upgrade writes the new charm's record, without options.
 	if !w.IsSame {
 		if err := state.CheckDeployment(record, name, nil); err != nil {
 			return err
@@ -186,44 +194,38 @@ func (w *wanted) checkSize(name string) error {
 	return state.CheckConfigSize(name, options)
 }
 
-// checkCharm returns the error that juju deploy or juju refresh would return for the application's charm, if it
-// does not support the series, or needs features that bijou does not have.
+// checkCharm returns an error if the application's charm does not support the series, or needs features that
+// bijou does not have. This is the error that juju deploy or juju refresh would return.
 func (c *Comparison) checkCharm(w *wanted) error {
-	s := w.have.Service
-	s.Series = w.series
-	s.ForceSeries = s.ForceSeries || c.force.Series
-	s.Force = s.Force || c.force.Missing
-	s.Constraints = *cmp.Or(w.constraints, &s.Constraints)
+	service := w.have.Service
+	service.Series = w.series
+	service.ForceSeries = service.ForceSeries || c.force.Series
+	service.Force = service.Force || c.force.Missing
+	if w.constraints != nil {
+		service.Constraints = *w.constraints
+	}
 
-	ch := state.Charm{
+	newCharm := state.Charm{
 		URL:  charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision},
 		Meta: *w.Meta,
 	}
 
-	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))
+	return errors.Join(service.CheckSeries(c.env.Environment, newCharm), service.CheckMissing(newCharm))
 }
 
 // chooseSeries returns the series of an application. The application's own series takes precedence, then the
-// charm's, then the bundle's, and then the environment's choice. An existing service keeps its series.
+// charm's, then the bundle's, then that of the existing service, and then the environment's choice. It
+// returns an error if the existing service has a different series or is being destroyed.
 func (c *Comparison) chooseSeries(w *wanted) (string, error) {
-	series, err := seriesOf(w.Application.Series, w.Base)
+	series, err := c.requiredSeries(w)
 	if err != nil {
 		return "", err
 	}
-	if series == "" {
-		series = w.Found.Series
-	}
-	if series == "" {
-		series, err = seriesOf(c.Bundle.Series, c.Base)
-		if err != nil {
-			return "", err
-		}
-	}
 
-	switch {
-	case w.isThere && w.have.Life != state.Alive:
+	if w.exists && w.have.Life != state.Alive {
 		return "", errors.New("the application is still being destroyed: wait until it is gone")
-	case w.isThere && series == "":
+	}
+	if w.exists && series == "" {
 		return w.have.Series, nil
 	}
 
@@ -231,7 +233,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	if err != nil {
 		return series, err
 	}
-	if w.isThere && series != w.have.Series {
+	if w.exists && series != w.have.Series {
 		return series, fmt.Errorf(
 			"the application has series %q, but the bundle requires %q: an application's series cannot change",
 			w.have.Series, series,
@@ -241,16 +243,34 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	return series, nil
 }
 
-// machineSpec returns the machine to create for the bundle's machine with that id. Its series is that of the
-// applications on the machine.
+// requiredSeries returns the series that the bundle requires for an application: the application's own, the
+// charm's, or the bundle's. It returns "" if the bundle requires none.
+func (c *Comparison) requiredSeries(w *wanted) (string, error) {
+	series, err := seriesOf(w.Application.Series, w.Base)
+	if err != nil {
+		return "", err
+	}
+	if series == "" {
+		series = w.Found.Series
+	}
+	if series != "" {
+		return series, nil
+	}
+
+	return seriesOf(c.Bundle.Series, c.Base)
+}
+
+// machineSpec returns the machine to create for the machine with this number in the bundle. If the bundle
+// gives no series for a new machine, it has the series of the applications on it. It returns an error if
+// these series differ.
 func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	m := c.Machines[id]
-	asked, err := constraints.Parse(m.Constraints)
+	asked, constraintsErr := constraints.Parse(m.Constraints)
 	series, seriesErr := seriesOf(m.Series, m.Base)
 	if series != "" && seriesErr == nil {
 		series, seriesErr = c.env.ChooseSeries(series, nil, c.force.Series)
 	}
-	if err := errors.Join(err, seriesErr); err != nil {
+	if err := errors.Join(constraintsErr, seriesErr); err != nil {
 		return state.Machine{}, err
 	}
 
@@ -261,22 +281,23 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	}
 
 	for _, name := range c.names {
-		other := c.wanted[name].series
-		if other == "" || !slices.Contains(c.matched.places[name], id) {
+		appSeries := c.wanted[name].series
+		if appSeries == "" || !slices.Contains(c.matched.places[name], id) {
 			continue
 		}
 
-		if spec.Series != "" && spec.Series != other {
+		if spec.Series != "" && spec.Series != appSeries {
 			return state.Machine{}, fmt.Errorf(
-				"the bundle requires series %q for the machine, but application %q on it needs %q", spec.Series, name, other)
+				"the bundle requires series %q for the machine, but application %q on it needs %q", spec.Series, name, appSeries)
 		}
-		spec.Series = other
+		spec.Series = appSeries
 	}
 
 	return spec, nil
 }
 
-// findRelated returns the application for an endpoint APPLICATION[:NAME], for [state.InferEndpoints].
+// findRelated returns the bundle's application that an endpoint APPLICATION[:NAME] names, for
+// [state.InferEndpoints]. The error is always nil, since Parse has checked that the application exists.
 func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	name, _, _ := strings.Cut(endpoint, ":")
 	w := c.wanted[name]
@@ -286,8 +307,9 @@ func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	}, nil
 }
 
-// findRelation returns the environment's relation between these endpoints, if it has one.
-func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, isThere bool) {
+// findRelation returns the environment's relation between these endpoints. The result exists is false if
+// there is none.
+func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, exists bool) {
 	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return isSame(r.Endpoints, ends) })
 	if i < 0 {
 		return r, false
@@ -302,13 +324,15 @@ func containsEnds(relations [][]state.Endpoint, ends []state.Endpoint) bool {
 
 // isSame reports whether two relations have the same endpoints, in any order.
 func isSame(ends, others []state.Endpoint) bool {
-	return len(ends) == len(others) && !slices.ContainsFunc(ends, func(e state.Endpoint) bool {
-		return !slices.Contains(others, e)
-	})
+	if len(ends) != len(others) {
+		return false
+	}
+	isMissing := func(e state.Endpoint) bool { return !slices.Contains(others, e) }
+	return !slices.ContainsFunc(ends, isMissing)
 }
 
-// seriesOf returns the series that a series or a base such as ubuntu@22.04/stable names. It returns "" if both
-// are empty.
+// seriesOf returns the series that is given as a series, as a base such as ubuntu@22.04/stable, or as both.
+// It returns "" if both are empty. It returns an error if they differ, or if the series is invalid.
 func seriesOf(series, base string) (string, error) {
 	named := cmp.Or(charm.SeriesOfBase(base), series)
 	switch {
@@ -322,48 +346,50 @@ func seriesOf(series, base string) (string, error) {
 }
 
 // Diff returns the differences between the bundle and the environment, as juju diff-bundle prints them. It
-// compares resources by their checksums.
+// compares resources by their checksums. The result is empty if there are no differences.
 func (c *Comparison) Diff() map[string]any {
 	bundle := map[string]any{}
-	model := map[string]any{}
-	machines := map[string]any{}
-	relations := map[string]any{}
 	for name, w := range c.wanted {
 		bundle[name] = w.asService().describe()
 	}
-
+	model := map[string]any{}
 	for name, s := range c.env.Services {
 		model[name] = s.describe()
 	}
+
+	machines := map[string]any{}
 	for id := range c.Machines {
 		if c.matched.machines[id] == "" {
 			machines[id] = map[string]any{"missing": "model"}
 		}
 	}
 
-	for key, list := range map[string][][2]string{"bundle-additions": c.listMissing(), "model-additions": c.listAdditions()} {
-		if len(list) > 0 {
-			relations[key] = list
-		}
+	relations := map[string]any{}
+	if additions := c.listBundleAdditions(); len(additions) > 0 {
+		relations["bundle-additions"] = additions
+	}
+	if additions := c.listModelAdditions(); len(additions) > 0 {
+		relations["model-additions"] = additions
 	}
 
-	all := map[string]any{"applications": diffParts(bundle, model), "machines": machines, "relations": relations}
-	maps.DeleteFunc(all, func(_ string, part any) bool { return len(part.(map[string]any)) == 0 })
-	return all
+	diff := map[string]any{"applications": diffParts(bundle, model), "machines": machines, "relations": relations}
+	maps.DeleteFunc(diff, func(_ string, part any) bool { return len(part.(map[string]any)) == 0 })
+	return diff
 }
 
-// listMissing returns the relations of the bundle that the environment does not have.
-func (c *Comparison) listMissing() (list [][2]string) {
+// listBundleAdditions returns the relations of the bundle that the environment does not have.
+func (c *Comparison) listBundleAdditions() (list [][2]string) {
 	for _, ends := range c.relations {
-		if _, isThere := c.findRelation(ends); !isThere {
+		if _, exists := c.findRelation(ends); !exists {
 			list = append(list, formatEnds(ends))
 		}
 	}
 	return list
 }
 
-// listAdditions returns the relations of the environment, except peer relations, that the bundle does not have.
-func (c *Comparison) listAdditions() (list [][2]string) {
+// listModelAdditions returns the relations of the environment that the bundle does not have, except peer
+// relations.
+func (c *Comparison) listModelAdditions() (list [][2]string) {
 	for _, r := range c.env.Relations {
 		if !r.IsPeer() && !containsEnds(c.relations, r.Endpoints) {
 			list = append(list, formatEnds(r.Endpoints))
@@ -373,27 +399,31 @@ func (c *Comparison) listAdditions() (list [][2]string) {
 	return list
 }
 
-// asService returns the service that the bundle describes.
+// asService returns the service that the bundle describes, with the facts that Diff compares.
 func (w *wanted) asService() Service {
 	s := Service{Options: w.options, Units: make([]state.Unit, w.NumUnits), Resources: w.Found.Resources}
 	s.Service.Charm = w.Charm
-	s.Constraints = *cmp.Or(w.constraints, &constraints.Value{})
+	if w.constraints != nil {
+		s.Constraints = *w.constraints
+	}
 	s.Storage = w.storage
 	s.Exposed = w.Expose != nil && *w.Expose
 	s.Trusted = w.Trust != nil && *w.Trust
 	if w.IsSame {
+		// The bundle and the model name the same charm differently.
 		s.Service.Charm = w.have.Service.Charm
 	}
 	return s
 }
 
-// diffParts compares two dictionaries key by key, and also the dictionaries in them.
+// diffParts compares two dictionaries key by key, and also the dictionaries in them. For each key that
+// differs, the result contains both values, or the side that does not have the dictionary.
 func diffParts(bundle, model map[string]any) map[string]any {
 	diff := map[string]any{}
-	all := maps.Clone(bundle)
-	maps.Copy(all, model)
+	either := maps.Clone(bundle)
+	maps.Copy(either, model)
 
-	for key, value := range all {
+	for key, value := range either {
 		bundlePart, inBundle := bundle[key].(map[string]any)
 		modelPart, inModel := model[key].(map[string]any)
 		_, isDictionary := value.(map[string]any)

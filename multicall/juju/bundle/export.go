@@ -16,28 +16,25 @@ import (
 	"bijou/state/text"
 )
 
-// Export returns a bundle that describes the environment. Charms and resources name the files from which they
-// came. unsaid lists the facts that a bundle cannot express.
-func Export(e Environment) (b *Bundle, unsaid []string) {
+// Export returns a bundle that describes the environment. The bundle's charms and resources are the files, or
+// the releases in the store, from which the environment's charms and resources came. The result omitted
+// describes the facts that a bundle cannot express, one in each element.
+func Export(e Environment) (b *Bundle, omitted []string) {
 	b = &Bundle{Applications: map[string]*Application{}, Machines: map[string]Machine{}}
 	numbers := e.numberMachines()
 
 	for _, name := range slices.Sorted(maps.Keys(e.Services)) {
 		s := e.Services[name]
 		if s.Life != state.Alive {
-			unsaid = append(unsaid, fmt.Sprintf("application %q, which is being destroyed", name))
+			omitted = append(omitted, fmt.Sprintf("application %q, which is being destroyed", name))
 			continue
 		}
-		b.Applications[name] = exportApplication(s, numbers)
 
-		if s.HookDialect != "" || s.JujuVersion != "" || s.Force || s.ForceSeries {
-			unsaid = append(
-				unsaid,
-				fmt.Sprintf(
-					"application %q was deployed with --hook-dialect, --juju-version, --force or --force-series",
-					name,
-				),
-			)
+		b.Applications[name] = exportApplication(s, numbers)
+		hasDeployOptions := s.HookDialect != "" || s.JujuVersion != "" || s.Force || s.ForceSeries
+		if hasDeployOptions {
+			omitted = append(omitted, fmt.Sprintf(
+				"application %q was deployed with --hook-dialect, --juju-version, --force or --force-series", name))
 		}
 	}
 
@@ -47,12 +44,16 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 			continue
 		}
 
-		b.Machines[number] = Machine{}
-		if m.ID != "0" || e.Provider != state.ProviderLocal {
-			b.Machines[number] = Machine{Constraints: m.Constraints.String()}
+		// Machine 0 of a local environment is this host. In a bundle, machine 0 stands for this host only if
+		// it has no constraints.
+		isThisHost := m.ID == "0" && e.Provider == state.ProviderLocal
+		exported := Machine{}
+		if !isThisHost {
+			exported.Constraints = m.Constraints.String()
 		}
+		b.Machines[number] = exported
 		if m.Placement != "" {
-			unsaid = append(unsaid, fmt.Sprintf("machine %s is at %s:%s", number, e.Provider, m.Placement))
+			omitted = append(omitted, fmt.Sprintf("machine %s is at %s:%s", number, e.Provider, m.Placement))
 		}
 	}
 
@@ -62,35 +63,41 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 		}
 	}
 
-	return b, unsaid
+	return b, omitted
 }
 
-// SecretOptions returns, as APPLICATION OPTION, the options whose names or values look secret and whose
-// values are in the bundle. The id of a secret is not a secret value.
-func (b *Bundle) SecretOptions() (all []string) {
+// SecretOptions returns, as APPLICATION OPTION, the options in the bundle whose names or values look secret.
+// It leaves out options that are empty, and options whose value is the ID of a secret, since an ID is not
+// secret itself.
+func (b *Bundle) SecretOptions() (found []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		options := b.Applications[name].Options
 		for _, option := range slices.Sorted(maps.Keys(options)) {
 			value := options[option].Value
-			isSecret := text.IsSecret(option) || text.HideSecrets(value) != value
-			if isSecret && value != "" && !strings.HasPrefix(value, "secret:") {
-				all = append(all, name+" "+option)
+			isSecretID := strings.HasPrefix(value, "secret:")
+			if value == "" || isSecretID {
+				continue
+			}
+
+			looksSecret := text.IsSecret(option) || text.HideSecrets(value) != value
+			if looksSecret {
+				found = append(found, name+" "+option)
 			}
 		}
 	}
 
-	return all
+	return found
 }
 
-// exportApplication returns a service as an application of a bundle. numbers maps the IDs of machines to their
-// numbers in the bundle.
+// exportApplication returns a service as an application of a bundle. The argument numbers maps the IDs of
+// machines to their numbers in the bundle.
 func exportApplication(s Service, numbers map[string]string) *Application {
 	a := &Application{
 		Charm:     s.Origin.Path,
 		Series:    s.Series,
 		NumUnits:  len(s.Units),
-		Options:   map[string]yaml.Node{},
-		Resources: map[string]string{},
+		Options:   exportOptions(s.Options),
+		Resources: exportResources(s.Resources),
 		Storage:   map[string]string{},
 	}
 
@@ -113,21 +120,8 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 		a.Trust = &s.Trusted
 	}
 
-	for option, value := range s.Options {
-		var n yaml.Node
-		// Encode cannot fail for strings, numbers and booleans.
-		_ = n.Encode(number.ForPrinting(value))
-		a.Options[option] = n
-	}
-
-	for resource, r := range s.Resources {
-		a.Resources[resource] = r.Origin
-		if r.Revision > 0 {
-			a.Resources[resource] = strconv.Itoa(r.Revision)
-		}
-	}
-	for name, d := range s.Storage {
-		a.Storage[name] = d.String()
+	for name, directive := range s.Storage {
+		a.Storage[name] = directive.String()
 	}
 	for _, u := range s.Units {
 		a.To = append(a.To, numbers[u.Machine])
@@ -136,36 +130,67 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 	return a
 }
 
-// numberMachines numbers the machines that have units. They keep the numbers of the bundle that added the
-// units, if all units agree and no two machines share a number. Otherwise they keep their own numbers.
+// exportOptions returns the values of options as YAML.
+func exportOptions(values map[string]any) map[string]yaml.Node {
+	options := map[string]yaml.Node{}
+	for option, value := range values {
+		var n yaml.Node
+		// Encode cannot fail for strings, numbers and booleans.
+		_ = n.Encode(number.ForPrinting(value))
+		options[option] = n
+	}
+	return options
+}
+
+// exportResources returns the revision in the store of each resource that comes from the store, and the path
+// of the file of each other resource.
+func exportResources(given map[string]resources.Resource) map[string]string {
+	exported := map[string]string{}
+	for name, r := range given {
+		exported[name] = r.Origin
+		if r.Revision > 0 {
+			exported[name] = strconv.Itoa(r.Revision)
+		}
+	}
+	return exported
+}
+
+// numberMachines returns the numbers in the bundle of the machines that have units, by machine ID. A machine
+// keeps the number from the bundle that added its units, and otherwise its own number. If two units on a
+// machine have different numbers, or two machines have the same number, all machines keep their own numbers.
 func (e Environment) numberMachines() map[string]string {
-	numbers := map[string]string{}
-	own := map[string]string{}
-	taken := map[string]string{}
-	agree := true
+	numbers := map[string]string{}    // by machine
+	ownNumbers := map[string]string{} // by machine
+	machines := map[string]string{}   // by number
+	hasConflict := false
 	for _, s := range e.Services {
+		if s.Life != state.Alive {
+			continue
+		}
+
 		for _, u := range s.Units {
-			if s.Life != state.Alive {
-				continue
+			number := cmp.Or(u.Place, u.Machine)
+			knownNumber := numbers[u.Machine]
+			hasTwoNumbers := knownNumber != "" && knownNumber != number
+			knownMachine := machines[number]
+			isShared := knownMachine != "" && knownMachine != u.Machine
+			if hasTwoNumbers || isShared {
+				hasConflict = true
 			}
 
-			number := cmp.Or(u.Place, u.Machine)
-			agree = agree && cmp.Or(numbers[u.Machine], number) == number &&
-				cmp.Or(taken[number], u.Machine) == u.Machine
 			numbers[u.Machine] = number
-			taken[number] = u.Machine
-			own[u.Machine] = u.Machine
+			machines[number] = u.Machine
+			ownNumbers[u.Machine] = u.Machine
 		}
 	}
 
-	if agree {
-		return numbers
+	if hasConflict {
+		return ownNumbers
 	}
-
-	return own
+	return numbers
 }
 
-// Environment has the parts of an environment that a bundle can describe.
+// Environment contains the parts of an environment that a bundle can describe.
 type Environment struct {
 	state.Environment
 	Services  map[string]Service
@@ -210,9 +235,11 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 		Relations:   relations,
 	}
 	for _, s := range services {
-		if e.Services[s.Name], err = readService(v, s); err != nil {
+		service, err := readService(v, s)
+		if err != nil {
 			return e, err
 		}
+		e.Services[s.Name] = service
 	}
 
 	return e, nil
@@ -238,21 +265,22 @@ func readService(v *state.View, s state.Service) (Service, error) {
 		return Service{}, err
 	}
 
-	all := Service{Service: s, Charm: c, Options: config.Values, Resources: map[string]resources.Resource{}}
+	service := Service{Service: s, Charm: c, Options: config.Values, Resources: map[string]resources.Resource{}}
 	for _, r := range given {
-		all.Resources[r.Name] = r
+		service.Resources[r.Name] = r
 	}
 
 	for _, u := range units {
-		if u.Life == state.Alive && u.Principal == "" {
-			all.Units = append(all.Units, u)
+		isSubordinate := u.Principal != ""
+		if u.Life == state.Alive && !isSubordinate {
+			service.Units = append(service.Units, u)
 		}
 	}
 
-	return all, nil
+	return service, nil
 }
 
-// describe returns the service as juju diff-bundle compares it.
+// describe returns the facts about the service that Diff compares, by the keys that juju diff-bundle prints.
 func (s Service) describe() map[string]any {
 	sums := map[string]any{}
 	for name, r := range s.Resources {

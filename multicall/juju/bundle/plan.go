@@ -24,8 +24,8 @@ const (
 	AddUnit     Action = "add-unit"
 )
 
-// String returns the name of the command that does the same. JSON and YAML keep the words above, which programs
-// read.
+// String returns the current name of the juju command that performs the action. JSON and YAML use the
+// constants' values instead, since programs read them.
 func (a Action) String() string {
 	switch a {
 	case Upgrade:
@@ -56,12 +56,13 @@ type Step struct {
 	Units       []int                      `json:"-" yaml:"-"` // for AddUnit: the numbers of the application's units in the bundle, from 0
 }
 
-// MachinesThere returns the existing machines by their numbers in the bundle. If new units are placed beside
-// existing units, it also has the machines of these units, by the units' names in the bundle, such as
-// mysql/0.
+// MachinesThere returns the IDs of existing machines by their numbers in the bundle. It also contains the
+// machines of existing units beside which other units can be placed, by the units' names in the bundle, such
+// as mysql/0.
 func (c *Comparison) MachinesThere() map[string]string { return c.matched.machines }
 
-// Plan returns the steps in order. They remove nothing. At most they unexpose an application.
+// Plan returns the steps that make the environment match the bundle, in order. It returns none if the
+// environment matches. The steps remove no application, unit, machine or relation.
 func (c *Comparison) Plan() []Step {
 	steps := []Step{}
 	for _, name := range c.names {
@@ -69,15 +70,17 @@ func (c *Comparison) Plan() []Step {
 	}
 
 	for _, ends := range c.relations {
-		if _, isThere := c.findRelation(ends); !isThere {
-			steps = append(steps, Step{
-				Action:   AddRelation,
-				What:     ends[0].String() + " " + ends[1].String(),
-				Relation: ends,
-			})
+		if _, exists := c.findRelation(ends); exists {
+			continue
 		}
+		steps = append(steps, Step{
+			Action:   AddRelation,
+			What:     ends[0].String() + " " + ends[1].String(),
+			Relation: ends,
+		})
 	}
 
+	// A unit beside a different unit must be added after that unit.
 	for _, isBeside := range []bool{false, true} {
 		for _, name := range c.names {
 			steps = append(steps, c.planUnits(name, isBeside)...)
@@ -87,125 +90,138 @@ func (c *Comparison) Plan() []Step {
 	return steps
 }
 
-// plan returns the steps for one application. A new service is deployed with all settings, and exposed
-// after that. For an existing service, one step changes all settings that differ.
+// plan returns the steps for one application. A new service is deployed with all settings, and exposed and
+// trusted in a second step. For an existing service, an upgrade comes first if the charm differs, and then
+// one step changes all settings that differ.
 func (w *wanted) plan(name string) (steps []Step) {
 	change := Step{Action: Change, What: name}
-	var how []string
-	if !w.isThere {
+	var changes []string
+	if w.exists {
+		if !w.IsSame {
+			steps = append(steps, Step{Action: Upgrade, What: name, How: w.have.Service.Charm + " to " + w.Charm})
+		}
+		changes = w.addSettings(&change)
+	} else {
 		deploy := Step{Action: Deploy, What: name, Series: w.series}
 		settings := w.addSettings(&deploy)
 		deploy.How = strings.Join(append([]string{w.Charm + " on " + w.series}, settings...), ", ")
 		steps = append(steps, deploy)
-	} else {
-		if !w.IsSame {
-			steps = append(steps, Step{Action: Upgrade, What: name, How: w.have.Service.Charm + " to " + w.Charm})
-		}
-		how = w.addSettings(&change)
 	}
 
-	how = append(how, w.addAccess(&change)...)
-	change.How = strings.Join(how, ", ")
-	if len(how) > 0 {
+	changes = append(changes, w.addAccess(&change)...)
+	if len(changes) > 0 {
+		change.How = strings.Join(changes, ", ")
 		steps = append(steps, change)
 	}
 
 	return steps
 }
 
-// addSettings adds the settings that differ from the service's to a step: options, resources, constraints
-// and storage. It returns a text for each change.
-func (w *wanted) addSettings(step *Step) (how []string) {
+// addSettings adds to a step the settings that differ from those of the existing service: options, resources,
+// constraints and storage. It returns a description of each change.
+func (w *wanted) addSettings(step *Step) (changes []string) {
 	step.Options = map[string]any{}
 	for _, option := range slices.Sorted(maps.Keys(w.options)) {
-		if value := w.options[option]; w.have.Options[option] != value {
+		value := w.options[option]
+		if w.have.Options[option] != value {
 			step.Options[option] = value
-			how = append(how, "option "+option)
+			changes = append(changes, "option "+option)
 		}
 	}
 
 	for _, resource := range slices.Sorted(maps.Keys(w.Found.Resources)) {
 		if w.have.Resources[resource].SHA256 != w.Found.Resources[resource].SHA256 {
 			step.Resources = append(step.Resources, resource)
-			how = append(how, "resource "+resource)
+			changes = append(changes, "resource "+resource)
 		}
 	}
 
 	if w.constraints != nil && w.constraints.String() != w.have.Constraints.String() {
 		step.Constraints = w.constraints
-		how = append(how, "constraints "+w.constraints.String())
+		changes = append(changes, "constraints "+w.constraints.String())
 	}
 	if !maps.Equal(w.storage, w.have.Storage) {
 		step.Storage = w.storage
 		for _, name := range slices.Sorted(maps.Keys(w.Application.Storage)) {
-			how = append(how, "storage "+name+"="+w.storage[name].String())
+			changes = append(changes, "storage "+name+"="+w.storage[name].String())
 		}
 	}
 
-	return how
+	return changes
 }
 
-// addAccess adds to a step whether the service is exposed and trusted, if this differs from the service. It
-// returns a text for each change.
-func (w *wanted) addAccess(step *Step) (how []string) {
+// addAccess adds to a step whether the service must be exposed and trusted, where this differs from the
+// existing service. It returns a description of each change.
+func (w *wanted) addAccess(step *Step) (changes []string) {
 	if w.Expose != nil && *w.Expose != w.have.Exposed {
 		step.Exposed = w.Expose
-		how = append(how, "exposed: "+strconv.FormatBool(*w.Expose))
+		changes = append(changes, "exposed: "+strconv.FormatBool(*w.Expose))
 	}
 	if w.Trust != nil && *w.Trust != w.have.Trusted {
 		step.Trusted = w.Trust
-		how = append(how, "trusted: "+strconv.FormatBool(*w.Trust))
+		changes = append(changes, "trusted: "+strconv.FormatBool(*w.Trust))
 	}
 
-	return how
+	return changes
 }
 
-// planUnits returns the steps that add units. If isBeside is true, it plans the units that are placed beside
-// a different unit. Otherwise it plans all other units, which must come first.
+// planUnits returns the steps that add the application's missing units. If isBeside is true, it plans only
+// the units that are placed beside a unit. Otherwise it plans only the other units. One step adds consecutive
+// units that have the same place, if that place is not a certain machine.
 func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 	for i, place := range c.matched.places[name] {
-		if c.matched.taken[name][i] || strings.Contains(place, "/") != isBeside {
+		exists := c.matched.taken[name][i]
+		if exists || isUnitPlace(place) != isBeside {
 			continue
 		}
 
-		isAnywhere := place == "" || place == placeNew
-		if n := len(steps) - 1; n >= 0 && steps[n].Place == place && isAnywhere {
-			steps[n].Units = append(steps[n].Units, i)
-			steps[n].How = fmt.Sprintf("%d units, %s", len(steps[n].Units), c.describePlace(place))
+		last := len(steps) - 1
+		if last >= 0 && steps[last].Place == place && isOpenPlace(place) {
+			step := &steps[last]
+			step.Units = append(step.Units, i)
+			step.How = fmt.Sprintf("%d units, %s", len(step.Units), c.describePlace(place))
 			continue
 		}
 
-		s := Step{Action: AddUnit, What: name, How: c.describePlace(place), Place: place, Units: []int{i}}
-		if !isAnywhere && !isBeside {
+		step := Step{Action: AddUnit, What: name, How: c.describePlace(place), Place: place, Units: []int{i}}
+		isMachine := !isOpenPlace(place) && !isBeside
+		if isMachine {
 			// Compare has checked the machine.
 			spec, _ := c.machineSpec(place)
-			s.Machine = &spec
+			step.Machine = &spec
 		}
-		steps = append(steps, s)
+		steps = append(steps, step)
 	}
 
 	return steps
 }
 
-// describePlace returns in words where the bundle places a unit.
+// isOpenPlace reports whether the place names neither a machine nor a unit of the bundle.
+func isOpenPlace(place string) bool { return place == "" || place == placeNew }
+
+// isUnitPlace reports whether the place is beside a unit of the bundle, such as mysql/0.
+func isUnitPlace(place string) bool { return strings.Contains(place, "/") }
+
+// describePlace returns in words where the bundle places a unit, for the step that adds the unit.
 func (c *Comparison) describePlace(place string) string {
 	switch {
 	case place == "":
 		return "where units go"
 	case place == placeNew:
 		return "on a machine of its own"
-	case strings.Contains(place, "/"):
+	case isUnitPlace(place):
 		return "beside unit " + place + " of the bundle"
 	}
 
 	// The place is a machine of the bundle.
-	if at := c.matched.machines[place]; at != "" {
-		return fmt.Sprintf("on machine %s, %s of the bundle", at, place)
+	if existing := c.matched.machines[place]; existing != "" {
+		return fmt.Sprintf("on machine %s, %s of the bundle", existing, place)
 	}
 	return "on a new machine, " + place + " of the bundle"
 }
 
-// placer resolves the places of the units of each application. A place is "" for any machine, placeNew, a
+// placer resolves the places of the units of each application. A resolved place has one of four forms. It is
+// "" for a unit that is placed as by juju deploy, and placeNew for a unit on a new machine. It can also be a
 // machine's number, or a unit such as mysql/0 whose own place is "" or placeNew.
 type placer struct {
 	bundle *Bundle
@@ -213,20 +229,21 @@ type placer struct {
 	busy   map[string]bool     // the applications that are being placed, or cannot be placed
 }
 
-// place returns the place of each unit of an application. If a unit is placed beside a unit of a different
-// application, that application is placed first. The last place also applies to units without a place.
+// place returns the resolved place of each unit of an application. If a unit is placed beside a unit of a
+// different application, it resolves that application first. The last entry of the application's "to" also
+// applies to further units. It returns an error if applications are placed beside each other in a circle, or
+// beside a unit that the bundle does not have.
 func (p placer) place(name string) ([]string, error) {
-	a := p.bundle.Applications[name]
 	if places, done := p.done[name]; done {
 		return places, nil
 	}
 	if p.busy[name] {
 		return nil, fmt.Errorf("application %q cannot be placed beside itself: see its \"to\"", name)
 	}
-
 	p.busy[name] = true
-	next := map[string]int{}
 
+	a := p.bundle.Applications[name]
+	nextUnit := map[string]int{} // the unit of each other application beside which the next unit is placed
 	var places []string
 	for i := range a.NumUnits {
 		to := ""
@@ -234,21 +251,28 @@ func (p placer) place(name string) ([]string, error) {
 			to = a.To[min(i, len(a.To)-1)]
 		}
 
-		if other, _, _ := strings.Cut(to, "/"); p.bundle.Applications[other] != nil {
-			var err error
-			if to, err = p.placeBeside(to, next[other]); err != nil {
-				return nil, fmt.Errorf("application %q: %w", name, err)
-			}
-			next[other]++
+		other, _, _ := strings.Cut(to, "/")
+		isBeside := p.bundle.Applications[other] != nil
+		if !isBeside {
+			places = append(places, to)
+			continue
 		}
-		places = append(places, to)
+
+		place, err := p.placeBeside(to, nextUnit[other])
+		if err != nil {
+			return nil, fmt.Errorf("application %q: %w", name, err)
+		}
+		nextUnit[other]++
+		places = append(places, place)
 	}
 
 	p.done[name] = places
 	return places, nil
 }
 
-// placeBeside returns the place beside a unit, or beside unit n if the argument to names an application.
+// placeBeside returns the resolved place for a unit that is placed beside the unit to, such as mysql/0. If to
+// is only an application, it uses unit n of that application. If that unit is on a machine of the bundle, or
+// beside another unit, the result is the same place. Otherwise it is the name of that unit.
 func (p placer) placeBeside(to string, n int) (string, error) {
 	other, digits, isUnit := strings.Cut(to, "/")
 	places, err := p.place(other)
@@ -265,7 +289,7 @@ func (p placer) placeBeside(to string, n int) (string, error) {
 	if n < 0 || n >= len(places) {
 		return "", fmt.Errorf("cannot place a unit beside %q: application %q has %d units", to, other, len(places))
 	}
-	if places[n] != "" && places[n] != placeNew {
+	if !isOpenPlace(places[n]) {
 		return places[n], nil
 	}
 
@@ -274,119 +298,133 @@ func (p placer) placeBeside(to string, n int) (string, error) {
 
 // matching assigns existing machines and units to places in the bundle.
 type matching struct {
-	places   map[string][]string
-	machines map[string]string // existing machines, by their number or by the name of a unit in the bundle
-	taken    map[string][]bool // whether an existing unit has the place, for each place of each application
+	places   map[string][]string // the resolved place of each unit, by application
+	machines map[string]string   // existing machines, by their number or by the name of a unit in the bundle
+	taken    map[string][]bool   // whether an existing unit has the place, for each place of each application
 }
 
-// match finds the bundle's machines and units among the existing ones. A unit's record has the number of its
-// machine in the bundle that added the unit. For a unit that an operator added, the machine's own number
-// counts. On "local" the bundle's machine 0 is machine 0, unless it has constraints.
+// match finds the bundle's machines and units among the existing ones. The argument places contains the
+// resolved places of each application. A unit's record contains the number of its machine in the bundle that
+// added the unit. For a unit that an operator added, the machine's own number counts. In a local environment,
+// the bundle's machine 0 is machine 0 unless it has constraints.
 func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	m := matching{
 		places:   places,
 		machines: map[string]string{},
 		taken:    map[string][]bool{},
 	}
-	used := map[string]bool{}
-	zero, isThere := b.Machines["0"]
-	if e.Provider == state.ProviderLocal && isThere && zero.Constraints == "" {
+	usedMachines := map[string]bool{}
+	zero, hasZero := b.Machines["0"]
+	if e.Provider == state.ProviderLocal && hasZero && zero.Constraints == "" {
 		m.machines["0"] = "0"
-		used["0"] = true
+		usedMachines["0"] = true
 	}
 
-	left := map[string][]state.Unit{}
+	unmatched := map[string][]state.Unit{} // by application
 	names := slices.Sorted(maps.Keys(places))
 	for _, name := range names {
-		left[name] = slices.Clone(e.Services[name].Units)
+		unmatched[name] = slices.Clone(e.Services[name].Units)
 		m.taken[name] = make([]bool, len(places[name]))
 	}
 
+	// The numbers from a bundle take precedence over the machines' own numbers.
 	for _, name := range names {
-		m.takeMachines(name, left[name], used, func(u state.Unit) string { return u.Place })
+		m.takeMachines(name, unmatched[name], usedMachines, func(u state.Unit) string { return u.Place })
 	}
 	for _, name := range names {
-		m.takeMachines(name, left[name], used, func(u state.Unit) string { return u.Machine })
+		m.takeMachines(name, unmatched[name], usedMachines, func(u state.Unit) string { return u.Machine })
 	}
 
-	for _, isTurn := range []func(place string) bool{
-		func(place string) bool { return m.machines[place] != "" },
-		func(place string) bool { return place == "" || place == placeNew },
+	hasMachine := func(place string) bool { return m.machines[place] != "" }
+	for _, accepts := range []func(place string) bool{
+		// First the units on the right machines, and then those that can be on any machine.
+		hasMachine,
+		isOpenPlace,
 		// The previous turn may have assigned machines of units beside which other units are placed.
-		func(place string) bool { return m.machines[place] != "" },
-		// Units on any other machine are not moved.
+		hasMachine,
+		// A unit on a wrong machine also counts as existing, since units are not moved.
 		func(string) bool { return true },
 	} {
 		for _, name := range names {
-			left[name] = m.takePlaces(name, left[name], isTurn)
+			unmatched[name] = m.takePlaces(name, unmatched[name], accepts)
 		}
 	}
 
 	return m
 }
 
-// takeMachines assigns the units' machines to places of the bundle, by the number that numberOf returns. It
-// skips machines and places that are already assigned.
+// takeMachines assigns the machines of an application's units to machines of the bundle, by the number that
+// numberOf returns. It skips a number that is not one of the application's places. It also skips numbers and
+// machines that are already assigned. The argument usedMachines contains the assigned machines.
 func (m matching) takeMachines(
 	name string,
 	units []state.Unit,
-	used map[string]bool,
+	usedMachines map[string]bool,
 	numberOf func(u state.Unit) string,
 ) {
 	for _, u := range units {
-		if at := numberOf(u); at != "" && slices.Contains(m.places[name], at) && m.machines[at] == "" &&
-			!used[u.Machine] {
-			m.machines[at] = u.Machine
-			used[u.Machine] = true
+		number := numberOf(u)
+		isPlace := number != "" && slices.Contains(m.places[name], number)
+		isAssigned := m.machines[number] != "" || usedMachines[u.Machine]
+		if isPlace && !isAssigned {
+			m.machines[number] = u.Machine
+			usedMachines[u.Machine] = true
 		}
 	}
 }
 
-// takePlaces assigns units to the places of an application for which isTurn returns true. It returns the
-// remaining units.
-func (m matching) takePlaces(name string, units []state.Unit, isTurn func(place string) bool) []state.Unit {
+// takePlaces assigns units to the free places of an application that accepts selects. A place with an
+// existing machine gets only a unit on that machine. takePlaces returns the units that it has not assigned.
+func (m matching) takePlaces(name string, units []state.Unit, accepts func(place string) bool) []state.Unit {
 	for i, place := range m.places[name] {
-		if m.taken[name][i] || !isTurn(place) {
+		if m.taken[name][i] || !accepts(place) {
 			continue
 		}
 
-		at := m.machines[place]
-		n := slices.IndexFunc(units, func(u state.Unit) bool { return at == "" || u.Machine == at })
-		if n < 0 {
+		machine := m.machines[place]
+		found := slices.IndexFunc(units, func(u state.Unit) bool { return machine == "" || u.Machine == machine })
+		if found < 0 {
 			continue
 		}
 
 		m.taken[name][i] = true
-		if place == "" || place == placeNew {
-			m.machines[charm.UnitName(name, i)] = units[n].Machine
+		if isOpenPlace(place) {
+			// Other units can be placed beside this unit.
+			m.machines[charm.UnitName(name, i)] = units[found].Machine
 		}
-		units = slices.Delete(units, n, n+1)
+		units = slices.Delete(units, found, found+1)
 	}
 
 	return units
 }
 
-// chooseStorage sets the application's storage. The bundle's directives override those of the existing service.
-func (w *wanted) chooseStorage() (err error) {
-	if w.isThere && len(w.Application.Storage) == 0 {
+// chooseStorage sets w.storage, the directives for the application's new units. The bundle's directives
+// override those of the existing service. It drops directives of the existing service for storage that the
+// new charm does not have.
+func (w *wanted) chooseStorage() error {
+	if w.exists && len(w.Application.Storage) == 0 {
 		w.storage = w.have.Storage
 		return nil
 	}
 
-	asked := map[string]charm.Directive{}
-	for name, d := range w.have.Storage {
-		if _, kept := w.Meta.Storage[name]; kept {
-			asked[name] = d
+	directives := map[string]charm.Directive{}
+	for name, directive := range w.have.Storage {
+		if _, isInCharm := w.Meta.Storage[name]; isInCharm {
+			directives[name] = directive
 		}
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(w.Application.Storage)) {
-		if _, asked[name], err = charm.ParseDirective(name + "=" + w.Application.Storage[name]); err != nil {
+		_, directive, err := charm.ParseDirective(name + "=" + w.Application.Storage[name])
+		if err != nil {
 			return err
 		}
+		directives[name] = directive
 	}
 
-	if w.storage, err = state.ChooseStorage(*w.Meta, asked); err != nil {
+	chosen, err := state.ChooseStorage(*w.Meta, directives)
+	w.storage = chosen
+	if err != nil {
 		return fmt.Errorf("storage: %w", err)
 	}
 

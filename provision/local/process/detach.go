@@ -64,17 +64,17 @@ func Detach(d Detached) (Identity, error) {
 	return Identity{PID: running.Pid, Start: stat.Start()}, nil
 }
 
-// Stop sends SIGTERM to the process, and kills it if it has not exited within the grace period. It returns
-// once the process is gone. If the process is already gone, it returns at once.
+// Stop sends SIGTERM to the process, and SIGKILL if the process has not exited within the grace period. It
+// blocks until the process is gone. It returns an error if ctx is done first.
 func Stop(ctx context.Context, i Identity, grace time.Duration) error {
 	if err := sendSignal(i, syscall.SIGTERM); err != nil {
 		return err
 	}
 
-	gentle, cancel := context.WithTimeout(ctx, grace)
+	graceCtx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 
-	if awaitGone(gentle, i) == nil {
+	if awaitGone(graceCtx, i) == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -87,6 +87,7 @@ func Stop(ctx context.Context, i Identity, grace time.Duration) error {
 	return awaitGone(ctx, i)
 }
 
+// sendSignal sends a signal that stops the process. It returns nil if the process is already gone.
 func sendSignal(i Identity, s syscall.Signal) error {
 	if !i.Alive() {
 		return nil
@@ -98,7 +99,8 @@ func sendSignal(i Identity, s syscall.Signal) error {
 	return nil
 }
 
-// awaitGone waits until the process is gone, or ctx is done. It polls, since only a parent is notified.
+// awaitGone waits until the process is gone, and returns an error if ctx is done first. It polls, since the
+// kernel notifies only the parent of a process.
 func awaitGone(ctx context.Context, i Identity) error {
 	for i.Alive() {
 		if err := backoff.Sleep(ctx, 10*time.Millisecond); err != nil {

@@ -10,11 +10,11 @@ import (
 	"bijou/state/osutil"
 )
 
-// ErrHeld is returned if another living process runs the machine of that directory.
-var ErrHeld = errors.New("another process runs it")
+// ErrHeld means that another living process runs the machine of a directory.
+var ErrHeld = errors.New("another process runs the machine")
 
-// Hold is the exclusive right to run the machine of one directory. The right is the lock on the lock file.
-// The pid file next to it tells other processes which process they must signal.
+// Hold is the exclusive right to run the machine of one directory. A process has the right while it holds the
+// lock on the lock file. The pid file in the same directory names the process, so that others can signal it.
 type Hold struct {
 	lock *os.File
 	pid  string
@@ -24,16 +24,17 @@ type Hold struct {
 // files open, and so may a child between fork and exec.
 const lockGraceTimeout = 2 * time.Second
 
-// waitWhile waits as long as the function lasts returns true, up to lockGraceTimeout. It is used for
-// processes that the kernel is about to end.
-func waitWhile(lasts func() bool) {
-	for end := time.Now().Add(lockGraceTimeout); lasts() && time.Now().Before(end); {
+// waitWhile waits while isTrue returns true, up to lockGraceTimeout. It is for conditions of processes that
+// last only a moment, such as the exit of a process.
+func waitWhile(isTrue func() bool) {
+	end := time.Now().Add(lockGraceTimeout)
+	for isTrue() && time.Now().Before(end) {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Take makes this process the one that runs the machine in dir. It locks DIR/agent.lock and
-// writes DIR/agent.pid. It returns ErrHeld if another process runs the machine.
+// Take gives this process the right to run the machine in dir. It locks DIR/agent.lock and writes
+// DIR/agent.pid. It returns ErrHeld if another process runs the machine.
 func Take(dir string) (*Hold, error) {
 	self, err := Self()
 	if err != nil {
@@ -86,8 +87,10 @@ func Holder(dir string) (Identity, error) {
 	}
 
 	waitWhile(i.isExiting)
+
+	// A process that replaces itself with a new version of the binary closes the lock file, and soon locks it
+	// again.
 	holds := false
-	// The process may be replacing itself with a new version of the binary, and may lock the file again.
 	waitWhile(func() bool {
 		holds = i.hasOpen(filepath.Join(dir, lockName))
 		return !holds && i.Alive()
@@ -107,14 +110,15 @@ func (i Identity) hasOpen(path string) bool {
 		return true
 	}
 
-	folder := fmt.Sprintf("/proc/%d/fd", i.PID)
-	entries, err := os.ReadDir(folder)
+	fdDir := fmt.Sprintf("/proc/%d/fd", i.PID)
+	entries, err := os.ReadDir(fdDir)
 	if err != nil {
 		return true
 	}
 
 	for _, e := range entries {
-		if info, err := os.Stat(filepath.Join(folder, e.Name())); err == nil && os.SameFile(info, want) {
+		info, err := os.Stat(filepath.Join(fdDir, e.Name()))
+		if err == nil && os.SameFile(info, want) {
 			return true
 		}
 	}
@@ -122,8 +126,8 @@ func (i Identity) hasOpen(path string) bool {
 	return false
 }
 
-// IsFree reports whether no process runs the machine. It also notices a process that has not written its pid
-// file yet.
+// IsFree reports whether no process runs the machine in dir. Unlike [Holder], it also notices a process that
+// has not written its pid file yet.
 func IsFree(dir string) (bool, error) {
 	lock, err := lockFile(dir)
 	switch {
@@ -143,6 +147,8 @@ const lockName = "agent.lock"
 
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
+// lockFile locks the lock file in dir, and creates the file if it is missing. It returns ErrHeld if another
+// process holds the lock. It returns os.ErrNotExist if the directory does not exist.
 func lockFile(dir string) (*os.File, error) {
 	// The file is opened for reading, since a lock must also be possible on a read-only file system.
 	lock, err := osutil.TryLockFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY)

@@ -14,7 +14,7 @@ import (
 	"bijou/state/osutil"
 )
 
-// ErrGone is returned if the process is not running.
+// ErrGone means that a process is not running.
 var ErrGone = errors.New("process is gone")
 
 // Identity identifies a process until the host reboots.
@@ -50,8 +50,10 @@ func (i Identity) Alive() bool {
 		return false
 	}
 
-	if stat.IsGone() && stat.Field(4) == strconv.Itoa(os.Getpid()) {
-		// Reap this process's own child. This fails if os/exec has reaped it first.
+	// Field 4 is the parent's PID.
+	isOwnChild := stat.Field(4) == strconv.Itoa(os.Getpid())
+	if stat.IsGone() && isOwnChild {
+		// Reap the zombie. This fails if os/exec has reaped it first.
 		_, _ = syscall.Wait4(i.PID, nil, syscall.WNOHANG, nil)
 	}
 	return !stat.IsGone()
@@ -64,6 +66,7 @@ func (i Identity) isExiting() bool {
 	if err != nil || stat.Start() != i.Start || stat.IsGone() {
 		return false
 	}
+	// Field 9 contains the kernel's flags of the process.
 	flags, _ := strconv.ParseUint(stat.Field(9), 10, 64)
 	return flags&pfExiting != 0
 }
@@ -99,8 +102,9 @@ func ReadFile(path string) (Identity, error) {
 // pfExiting is the Linux kernel's flag PF_EXITING of a process that is exiting.
 const pfExiting = 0x4
 
-// FindByEnviron returns this user's processes that have the word NAME=VALUE in their environment. It leaves
-// out this process and its ancestors. Processes that start during the call may be missing.
+// FindByEnviron returns the processes that have the word NAME=VALUE in their environment. It leaves out this
+// process, its ancestors, and processes whose environment this user cannot read. Processes that start during
+// the call may be missing.
 func FindByEnviron(word string) []Identity {
 	return findProcesses("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
 }
@@ -119,15 +123,21 @@ func FindByArgs(args []string) []Identity {
 	})
 }
 
-// findProcesses returns the processes for which matches returns true. matches gets the words in the
-// process's file in /proc. findProcesses leaves out this process and its ancestors.
+// findProcesses returns the processes for which matches returns true. The function matches gets the words in
+// /proc/PID/FILE. findProcesses leaves out this process and its ancestors.
 func findProcesses(file string, matches func(pid int, words []string) bool) (found []Identity) {
-	ours := findAncestors()
+	excluded := findAncestors()
 	// Glob fails only if the pattern is malformed.
-	files, _ := filepath.Glob("/proc/[0-9]*/" + file)
-	for _, f := range files {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		if err != nil || ours[pid] || !matches(pid, strings.Split(strings.TrimSuffix(string(readWords(pid, f)), "\x00"), "\x00")) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/" + file)
+	for _, path := range paths {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || excluded[pid] {
+			continue
+		}
+
+		// Each word ends with a NUL byte.
+		data := strings.TrimSuffix(string(readWords(pid, path)), "\x00")
+		if !matches(pid, strings.Split(data, "\x00")) {
 			continue
 		}
 
@@ -139,9 +149,9 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 	return found
 }
 
-// readWords reads a file with the words of a process in /proc. In the middle of execve, a process has the
-// memory of the new program but no words yet (fields 23 and 51 of its stat). readWords waits a moment for
-// them. Kernel threads have neither memory nor words.
+// readWords reads a process's file in /proc that contains its arguments or environment, as words. It returns
+// no words if the process has ended. In the middle of execve, a process has the memory of the new program but
+// no words yet. readWords waits a moment for these words. Kernel threads have neither memory nor words.
 func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {
@@ -150,7 +160,13 @@ func readWords(pid int, file string) []byte {
 
 	waitWhile(func() bool {
 		s, err := osutil.ReadProcStat(pid)
-		return err == nil && s.Field(23) != "0" && s.Field(51) == "0"
+		if err != nil {
+			return false
+		}
+		// Field 23 is the size of the memory. Field 51 is the end of the environment, or 0 without words.
+		hasMemory := s.Field(23) != "0"
+		hasWords := s.Field(51) != "0"
+		return hasMemory && !hasWords
 	})
 
 	// If this fails, the process has ended.
@@ -160,17 +176,18 @@ func readWords(pid int, file string) []byte {
 
 // findAncestors returns the PIDs of this process and all its ancestors.
 func findAncestors() map[int]bool {
-	all := map[int]bool{}
-	for pid := os.Getpid(); pid > 1 && !all[pid]; {
-		all[pid] = true
+	ancestors := map[int]bool{}
+	for pid := os.Getpid(); pid > 1 && !ancestors[pid]; {
+		ancestors[pid] = true
 		s, err := osutil.ReadProcStat(pid)
 		if err != nil {
 			break
 		}
+		// Field 4 is the parent's PID.
 		pid, _ = strconv.Atoi(s.Field(4))
 	}
 
-	return all
+	return ancestors
 }
 
 // Describe returns the PID and the command line of a process for messages.

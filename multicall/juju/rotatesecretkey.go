@@ -26,16 +26,16 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 	defer lock.Release()
 
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
-		// The last key of a ring seals, and all its keys open.
+		// Any key of a ring can open a secret, but only the last key seals secrets.
 		next := slices.Clone(ring)
 		if !c.Forget {
-			// First, the new key only opens. So every machine has the key before any machine seals with it.
-			fresh := secret.NewKey()
-			if err := o.giveSecretKeys(e, s, append(secret.Keyring{fresh}, ring...)); err != nil {
+			// As the first key, the new key only opens secrets, until every machine has it.
+			newKey := secret.NewKey()
+			if err := o.giveSecretKeys(e, s, append(secret.Keyring{newKey}, ring...)); err != nil {
 				return err
 			}
 
-			next = append(next, fresh)
+			next = append(next, newKey)
 			if err := o.giveSecretKeys(e, s, next); err != nil {
 				return err
 			}

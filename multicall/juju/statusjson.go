@@ -200,9 +200,10 @@ func newJujuMachine(m status.Machine) jujuMachine {
 	return view
 }
 
-// newJujuApplication returns a service under Juju 3's keys. It finds the subordinates of the service's units
-// in the map all. A subordinate service has no units, since they are shown below their principals.
-func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplication {
+// newJujuApplication returns a service under Juju 3's keys. It finds the subordinates of the service's units in
+// units, the map of all units. For a subordinate service it returns no units, since the status has them below their
+// principals.
+func newJujuApplication(s status.Service, units map[string]status.Unit) jujuApplication {
 	// A damaged URL is shown without its parts.
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
@@ -217,16 +218,16 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 		Base:          charm.BaseOfSeries(s.Series),
 	}
 
-	if o := s.Source; o.Store != "" {
-		view.Charm = o.Name
-		view.Origin = o.Store
-		view.CharmName = o.Name
-		view.CharmRevision = o.Revision
-		view.CharmChannel = o.Channel
+	if origin := s.Source; origin.Store != "" {
+		view.Charm = origin.Name
+		view.Origin = origin.Store
+		view.CharmName = origin.Name
+		view.CharmRevision = origin.Revision
+		view.CharmChannel = origin.Channel
 	}
 
 	for name, u := range s.Units {
-		view.Units[name] = newJujuUnit(u, all)
+		view.Units[name] = newJujuUnit(u, units)
 	}
 	if len(s.Principal) > 0 {
 		view.Units = nil
@@ -234,8 +235,9 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	return view
 }
 
-// newJujuUnit returns a unit under Juju 3's keys, with its subordinates, which it looks up in the map all.
-func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
+// newJujuUnit returns a unit under Juju 3's keys, with its subordinates. It finds the subordinates in units, the map
+// of all units.
+func newJujuUnit(u status.Unit, units map[string]status.Unit) jujuUnit {
 	view := jujuUnit{
 		Unit:         u,
 		Workload:     u.WorkloadInfo(),
@@ -245,8 +247,8 @@ func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
 	}
 
 	for _, name := range u.Subordinates {
-		if sub, ok := all[name]; ok {
-			view.Subordinates[name] = newJujuUnit(sub, all)
+		if subordinate, ok := units[name]; ok {
+			view.Subordinates[name] = newJujuUnit(subordinate, units)
 		}
 	}
 

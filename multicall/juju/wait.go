@@ -34,8 +34,11 @@ func (o *operator) noteAffected(until string, names ...string) {
 	o.affected = append(o.affected, names...)
 }
 
+// awaitAffected waits for the services and units that the command has changed. It does nothing without --wait or
+// --timeout.
 func (o *operator) awaitAffected(w waitFlags) error {
-	if len(o.affected) == 0 || !w.Wait && w.Timeout == 0 {
+	wantsWait := w.Wait || w.Timeout != 0
+	if len(o.affected) == 0 || !wantsWait {
 		return nil
 	}
 	return o.openChosen(func(s *state.State) error {
@@ -72,7 +75,7 @@ func waitStates() []string {
 	return []string{untilIdle, untilActive, "blocked", "waiting", "maintenance", untilError, untilGone}
 }
 
-// isWorkloadStatus reports whether the state is a status that a charm sets.
+// isWorkloadStatus reports whether the state is a status that a charm sets, such as active.
 func isWorkloadStatus(until string) bool {
 	return !slices.Contains([]string{untilIdle, untilError, untilGone}, until)
 }
@@ -90,10 +93,10 @@ type settleWaiter struct {
 	// If drains is set, the waiter ignores units in error, and restarts the timeout after each change.
 	drains bool
 
-	seen    settlement
-	most    int       // the largest number of units seen so far
-	changed time.Time // when seen.pending changed last
-	noted   bool      // whether the pending units have been printed since then
+	seen    settlement // the progress at the last read
+	most    int        // the largest number of units seen so far
+	changed time.Time  // when seen.pending changed last; zero before the first read
+	noted   bool       // whether the pending units have been printed since then
 }
 
 // settlement is the progress of the units at one moment.
@@ -142,26 +145,35 @@ func (w *settleWaiter) wait() error {
 
 	// This removes the progress bar.
 	w.o.reportSteps(state.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
+	if err != nil {
+		return err
+	}
+	return w.outcome()
+}
+
+// outcome returns nil if the last read has found all units in the wanted state, and otherwise the reason why the
+// wait has ended.
+func (w *settleWaiter) outcome() error {
+	wasRead := !w.changed.IsZero()
+	interrupted := w.o.ctx.Err()
 
 	switch {
-	case err != nil:
-		return err
 	case len(w.seen.unmatched) > 0:
 		return unmatchedError("application or unit", w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
 		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)),
 			"juju status shows the last message and the next retry of each, and a command for more details")
-	case len(w.seen.pending) == 0 && !w.changed.IsZero():
+	case len(w.seen.pending) == 0 && wasRead:
 		return nil
-	case w.o.ctx.Err() != nil && w.changed.IsZero():
-		return w.o.ctx.Err()
-	case w.o.ctx.Err() != nil:
+	case interrupted != nil && !wasRead:
+		return interrupted
+	case interrupted != nil:
 		return fmt.Errorf("interrupted while waiting for %s", listReasons(w.seen.pending))
 	case w.drains:
 		return console.Hint(fmt.Errorf("no progress for %s, and still %s: %s",
 			w.timeout, w.seen, listReasons(w.seen.pending)),
 			"to wait longer for progress: --timeout DURATION")
-	case w.changed.IsZero():
+	case !wasRead:
 		return console.Exit(exitTimeout, fmt.Errorf("the state could not be read within %s", w.timeout))
 	}
 
@@ -169,7 +181,7 @@ func (w *settleWaiter) wait() error {
 		fmt.Errorf("after %s, still waiting for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
-// note records and shows the progress. It stops the wait once nothing is pending, or waiting is useless.
+// note records and shows the progress. It calls stop once nothing is pending, or waiting is useless.
 func (w *settleWaiter) note(now settlement, stop func()) error {
 	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()
@@ -203,16 +215,16 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 	return nil
 }
 
-// readSettlement reads which units have failed, and which have not reached the wanted state yet. When all have
-// reached it, both lists of the result are empty.
+// readSettlement reads which units have failed, and which have not reached the wanted state yet. If all units have
+// reached the state, both lists of the result are empty.
 func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
 		return now, err
 	}
 
-	for _, what := range s.Damage {
-		now.failed = append(now.failed, "the state is damaged: "+what)
+	for _, part := range s.Damage {
+		now.failed = append(now.failed, "the state is damaged: "+part)
 	}
 	if w.until != untilGone {
 		now.unmatched = s.Unmatched
@@ -223,25 +235,8 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
-		why, failed := u.WaitReason()
 		now.running = now.running || u.Running != nil
-		if m := s.Machines[u.Machine]; m.State == state.MachineError {
-			why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
-			failed = true
-		}
-
-		switch {
-		case failed && w.until == untilError:
-			// The command waits for exactly this state.
-		case w.until == untilError:
-			now.pending = append(now.pending, name+" (not in error)")
-		case failed:
-			now.failed = append(now.failed, name+" ("+why+")")
-		case w.until == untilGone || u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying:
-			now.pending = append(now.pending, name+" ("+why+")")
-		case isWorkloadStatus(w.until) && (u.Workload == nil || u.Workload.Current != w.until):
-			now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
-		}
+		w.addUnit(name, u, s.Machines[u.Machine], &now)
 	}
 
 	switch w.until {
@@ -261,8 +256,33 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	return now, err
 }
 
-// addOwed adds the units whose agents still have something to do. It does this only if all units look
-// settled, since it needs many reads.
+// addUnit adds the unit on machine m to the failed or the pending units, unless it has reached the wanted state.
+func (w *settleWaiter) addUnit(name string, u status.Unit, m status.Machine, now *settlement) {
+	why, failed := u.WaitReason()
+	if m.State == state.MachineError {
+		why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
+		failed = true
+	}
+
+	isBusy := u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying
+	hasStatus := u.Workload != nil && u.Workload.Current == w.until
+
+	switch {
+	case failed && w.until == untilError:
+		// The command waits for exactly this state.
+	case w.until == untilError:
+		now.pending = append(now.pending, name+" (not in error)")
+	case failed:
+		now.failed = append(now.failed, name+" ("+why+")")
+	case w.until == untilGone || isBusy:
+		now.pending = append(now.pending, name+" ("+why+")")
+	case isWorkloadStatus(w.until) && !hasStatus:
+		now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
+	}
+}
+
+// addOwed adds the units whose agents still have a next step. It does this only if no unit is pending or failed,
+// since it needs many reads.
 func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now *settlement) error {
 	if len(now.pending)+len(now.failed) > 0 {
 		return nil
@@ -283,6 +303,7 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 	return nil
 }
 
+// workloadReason returns the status that the charm has set, in parentheses.
 func workloadReason(w *status.Workload) string {
 	if w == nil {
 		return "(it has not set its status)"
@@ -290,10 +311,11 @@ func workloadReason(w *status.Workload) string {
 	return "(" + strings.TrimSuffix(w.Current+": "+text.FirstLine(w.Message), ": ") + ")"
 }
 
+// listReasons returns the first ten reasons as text, and the number of all further ones.
 func listReasons(reasons []string) string {
-	const enough = 10
-	if more := len(reasons) - enough; more > 0 {
-		return strings.Join(reasons[:enough], "; ") + fmt.Sprintf("; and %d more", more)
+	const maxListed = 10
+	if more := len(reasons) - maxListed; more > 0 {
+		return strings.Join(reasons[:maxListed], "; ") + fmt.Sprintf("; and %d more", more)
 	}
 	return strings.Join(reasons, "; ")
 }

@@ -150,6 +150,7 @@ func (u UnitRelation) MarshalYAML() (any, error) { return u.asMap(), nil }
 // MarshalJSON does what MarshalYAML does, for JSON.
 func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.asMap()) }
 
+// asMap returns the relations by name, with the worst state under the key "state".
 func (u UnitRelation) asMap() map[string]any {
 	m := map[string]any{"state": u.State}
 	for name, r := range u.Relations {
@@ -174,7 +175,7 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
-// Ends returns the services of a relation. For a peer relation it returns its only service twice.
+// Ends returns the services at the two ends of a relation. For a peer relation it returns its only service twice.
 func (r Relation) Ends() (provider, consumer string) {
 	for name, end := range r.Services {
 		if end.Role != charm.Consumes {
@@ -224,8 +225,8 @@ func (w *input) hideAllSecrets() {
 		w.statuses[service] = s
 	}
 
-	for _, flow := range w.workflows {
-		hideInFailure(flow.Failure)
+	for _, workflow := range w.workflows {
+		hideInFailure(workflow.Failure)
 	}
 	for _, r := range w.relationStates {
 		hideInFailure(r.Failure)
@@ -249,6 +250,7 @@ func (w *input) hideAllSecrets() {
 	}
 }
 
+// hideInFailure replaces the secrets in the texts of a failure, which can be nil.
 func hideInFailure(f *state.Failure) {
 	if f != nil {
 		hideSecrets(&f.Message)

@@ -18,6 +18,7 @@ func (u Unit) Word() string {
 	case u.Trouble != nil || IsErrorState(u.State):
 		return "error"
 	case said == "maintenance" && u.Workload == nil:
+		// The status is not the charm's own: its agent installs the charm.
 		return "installing"
 	case said == "unknown":
 		return u.State
@@ -26,8 +27,8 @@ func (u Unit) Word() string {
 	return said
 }
 
-// Since returns the time since which the unit has had the status of Word. It is zero if that time is unknown.
-// It is unknown for a unit that is down: a lost agent's presence vanishes without a record of the time.
+// Since returns the time at which the unit got the status that Word returns, or zero if the time is unknown. The
+// time is unknown for a unit that is down, since no record says when its agent was lost.
 func (u Unit) Since() time.Time {
 	if u.State == state.UnitDown {
 		return time.Time{}
@@ -45,11 +46,12 @@ func (u Unit) Since() time.Time {
 // HeldByRelation returns the relation in which a hook has failed, if that is the only reason why the unit is
 // in error. Otherwise the id is empty.
 func (u Unit) HeldByRelation() (id string, r RelationUnit) {
-	id, r = u.RelationInError()
-	if _, failed := u.WaitReason(); !failed || u.Trouble != nil || u.Info != nil {
+	_, failed := u.WaitReason()
+	hasOwnReason := u.Trouble != nil || u.Info != nil
+	if !failed || hasOwnReason {
 		return "", RelationUnit{}
 	}
-	return id, r
+	return u.RelationInError()
 }
 
 // IsErrorState reports whether a state or word needs an operator's attention.

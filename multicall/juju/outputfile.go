@@ -81,7 +81,7 @@ func refuseFormat(output string, args []string) error {
 		hinted = slices.Insert(hinted, min(len(hinted), commandAt(hinted)+1), "--format="+format)
 	}
 
-	err := fmt.Errorf("cannot write to %q: -o needs a file, and this is a format", output)
+	err := fmt.Errorf("cannot write to %q: -o needs a file, and %[1]q is a format", output)
 	return console.Hint(console.Usage(err),
 		"juju "+quoteShellWords(hinted),
 		"for a file of that name: -o ./"+quoteShellWords([]string{output}))

@@ -144,7 +144,7 @@ func (k removalKind) removeEach(ctx context.Context, names []string) error {
 
 	for i, name := range names {
 		if err := k.remove(ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
-			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
+			return console.Hint(err, "already removed: "+strings.Join(names[:i], ", "))
 		}
 	}
 
@@ -170,7 +170,7 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
 		going := leaves(name) || leaves(u.Principal)
 		if going && relation == "" && u.Info.Hook == "install" {
-			o.note("%s is removed without hooks: its install has failed", name)
+			o.note("%s is removed without hooks: its install hook has failed", name)
 			return false
 		}
 		return going

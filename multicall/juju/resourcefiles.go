@@ -41,7 +41,7 @@ func checkResourceFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%q is not a file", path)
+		return fmt.Errorf("%q is not a regular file", path)
 	case info.Size() > resources.MaxSize:
 		return fmt.Errorf("%q has %d bytes; the limit is %d (%d MiB)",
 			path, info.Size(), int64(resources.MaxSize), resources.MaxSize>>20)

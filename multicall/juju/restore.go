@@ -306,7 +306,7 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 // noteOutcome prints notes about the restored environment that an operator must know.
 func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
-		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
+		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again, since instances may be newer than the backup")
 		r.o.note("  units whose directories differ from the backup wait for: juju resolved UNIT")
 	} else {
 		r.o.note("  this is a new model, with the uuid %s; it owns no machine of the old model",

@@ -183,7 +183,7 @@ func (call actionRequest) reportQueued(o *operator, s *state.State, queued []act
 	}
 	call.warnQueued(o, s, queued)
 	if len(queued) == 1 {
-		o.note("hint: to see its result: juju show-operation --wait %d", queued[0].ID)
+		o.note("hint: to see the action's result: juju show-operation --wait %d", queued[0].ID)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actio
 			}
 
 			if !present {
-				o.note("warning: the agent of unit %q is away: the action waits until it is back", a.Unit)
+				o.note("warning: the agent of unit %q is away: the action waits for the agent", a.Unit)
 			}
 		}
 

@@ -22,7 +22,7 @@ func (c startCmd) Run(o *operator) error {
 
 	switch {
 	case c.Machine != "" && !c.Moved:
-		return console.Usage(errors.New("--machine needs --moved: it names the machine that has moved"))
+		return console.Usage(errors.New("--machine needs --moved: --machine names the machine that has moved"))
 	case c.Machine != "":
 		return o.openState(e, func(s *state.State) error {
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })

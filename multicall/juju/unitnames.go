@@ -27,7 +27,7 @@ func findUnitName(v *state.View, word string) (string, error) {
 		return unit, err
 	}
 	if unit == "" {
-		return unit, fmt.Errorf("there is no application %q, or none of its units leads now", service)
+		return unit, fmt.Errorf("there is no application %q, or it has no leader now", service)
 	}
 
 	return unit, nil

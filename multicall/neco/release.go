@@ -51,7 +51,7 @@ func (c releaseCmd) Run(o *operator) error {
 		o.note("%s already has the same files", made.Tag)
 	}
 	if recipe.Key == nil {
-		o.note("%s is not signed: fleets with a minisign-public-key refuse it (--sign KEY)", made.Tag)
+		o.note("%s is not signed, so fleets with a minisign-public-key refuse it; to sign it: --sign KEY", made.Tag)
 	}
 
 	var b strings.Builder

@@ -257,7 +257,8 @@ func includeSources(args []string) []string {
 	return line[1:]
 }
 
-// logOptions returns the options of compose's and kubectl's logs that request what debug-log always does.
+// logOptions returns the options of compose's and kubectl's logs that debug-log does not need, since it always works
+// as with these options.
 func logOptions() []string {
 	return []string{
 		"-t", "--timestamps", "--no-log-prefix", "--prefix",

@@ -370,8 +370,8 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 	return err
 }
 
-// readBehind reads the units that do not run the target, and divides them into units that will upgrade and
-// units in error, which upgrade only if they are forced.
+// readBehind reads the units that do not run the target. It divides them into units that will upgrade, and units in
+// error that will not. A forced upgrade also includes units in error.
 func (u *upgrade) readBehind() error {
 	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
@@ -573,9 +573,9 @@ func (u *upgrade) lookupSeries() string {
 	return u.service.Series
 }
 
-// bumpRevision handles files whose revision is not newer than that of the service's charm. It returns the
-// target with the revision after that of the service's charm. If the files are the same as those of the
-// service's charm, it returns that charm.
+// bumpRevision returns the target t with the next revision after the current charm's revision. Its files have a
+// revision that is not newer than the current charm's. If the files are the same as the current charm's files,
+// bumpRevision returns the current charm as the target.
 func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	isSame, err := u.o.isSameCharm(t.release.found, u.current)
 	if err != nil {
@@ -590,8 +590,8 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	return t, nil
 }
 
-// isSameCharm reports whether the found files are the same as those of the charm c. It packs the found files by
-// the current rules and, if the checksums differ, by the rules of former binaries.
+// isSameCharm reports whether the found files are the files of the charm c. It packs the found files by the current
+// rules and, if the checksums differ, by the rules of former binaries.
 func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 	for _, former := range []bool{false, true} {
 		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{

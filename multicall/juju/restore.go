@@ -212,11 +212,7 @@ func (r *restore) replaceInPlace() error {
 	}
 
 	if e.State != oldStateURL {
-		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
-		defer cancel()
-		if err := copying.MarkStoreMoved(ctx, oldStateURL, e.UUID, e.State); err != nil {
-			r.o.note("warning: cannot mark the old store as moved, so agents that reach it still use it: %v", err)
-		}
+		r.markMoved(oldStateURL, e)
 	}
 
 	if err := e.Save(); err != nil {
@@ -227,6 +223,16 @@ func (r *restore) replaceInPlace() error {
 	}
 
 	return r.o.startBackground(e)
+}
+
+// markMoved marks the environment's old store as moved to e's store, so that agents stop using the old store. If it
+// fails, it prints a warning.
+func (r *restore) markMoved(oldStateURL string, e home.Environment) {
+	ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
+	defer cancel()
+	if err := copying.MarkStoreMoved(ctx, oldStateURL, e.UUID, e.State); err != nil {
+		r.o.note("warning: cannot mark the old store as moved, so agents that reach it still use it: %v", err)
+	}
 }
 
 // restoreStore fills the store with the backup, and unpacks units' directories that are missing. With --replace,

@@ -69,7 +69,7 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 
 	if len(spec.Regions) > 0 {
 		region, isKnown := spec.Regions[spec.Region]
-		// Decode replaces the cloud's endpoints with those of the region.
+		// Decode replaces the cloud's endpoints with the region's endpoints.
 		if !isKnown || region.Decode(&spec) != nil {
 			return cloudSpec{}, fmt.Errorf("%q has no region %q for cloud %q: give --region",
 				c.File, spec.Region, c.Cloud)

@@ -30,7 +30,7 @@ type showStatusLogCmd struct {
 // maxPastStatuses is how many statuses are shown by default.
 const maxPastStatuses = 50
 
-// pastStatus is a past status with Juju 3's keys, which differ from those of a current status.
+// pastStatus is a past status with Juju 3's keys. A current status has different keys.
 type pastStatus struct {
 	Status  string    `json:"status" yaml:"status"`
 	Message string    `json:"message,omitempty" yaml:"message,omitempty"`

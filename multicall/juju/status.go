@@ -335,7 +335,7 @@ func (c statusCmd) separator() string {
 }
 
 // yamlStream writes mappings a few entries at a time, since a call of the yaml package needs many times the
-// memory of its output. The result is the same as that of a single call.
+// memory of its output. The output is the same as for a single call.
 type yamlStream struct {
 	w   *bufio.Writer
 	err error

@@ -155,23 +155,26 @@ func newJujuStatus(s status.Status) jujuStatus {
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(s.Relations)) {
-		r := s.Relations[id]
-		for service, end := range r.Services {
-			// In a relation among peers the other side is the application itself.
-			other := jujuRelation{Application: service, Interface: r.Interface, Scope: string(r.Scope)}
-			for name := range r.Services {
-				if name != service {
-					other.Application = name
-				}
-			}
+		view.addRelation(s.Relations[id])
+	}
+	return view
+}
 
-			if a, shown := view.Applications[service]; shown {
-				a.Relations[end.Name] = append(a.Relations[end.Name], other)
+// addRelation adds the relation to the applications at its ends, if the status shows them.
+func (s jujuStatus) addRelation(r status.Relation) {
+	for service, end := range r.Services {
+		// In a relation among peers, the related application is the application itself.
+		related := jujuRelation{Application: service, Interface: r.Interface, Scope: string(r.Scope)}
+		for name := range r.Services {
+			if name != service {
+				related.Application = name
 			}
 		}
-	}
 
-	return view
+		if a, isShown := s.Applications[service]; isShown {
+			a.Relations[end.Name] = append(a.Relations[end.Name], related)
+		}
+	}
 }
 
 // newJujuMachine returns a machine under Juju 3's keys.

@@ -9,8 +9,8 @@ import (
 	"bijou/state/status"
 )
 
-// selectsByMore reports whether a selector may be a machine's id, or a status of a unit, its workload or its
-// agent, and not only the name of an application or unit.
+// selectsByMore reports whether a selector may be more than the name of an application or unit: a machine's id, or a
+// status of a unit, its workload or its agent.
 func selectsByMore(selector string) bool { return isMachineID(selector) || isStatusWord(selector) }
 
 // isStatusWord reports whether the word can be a status of a unit, its workload or its agent.

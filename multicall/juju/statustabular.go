@@ -192,7 +192,8 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 	return t
 }
 
-// machineMessage returns what keeps the machine from running as it should, with the time of the next attempt, or "".
+// machineMessage returns the machine's error or other message, with the time of the next attempt to start it. It
+// returns "" if there is nothing to say about the machine.
 func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)

@@ -136,8 +136,8 @@ func isOlder(version, other string) bool {
 	return slices.CompareFunc(numbers(version), numbers(other), state.CompareIDs) < 0
 }
 
-// awaitAgents waits until the agents run the tools. It returns no error for an agent whose hooks take longer,
-// since that agent switches later.
+// awaitAgents waits until the agents run the tools, at most for the time of --wait. It returns no error for agents
+// that have not switched by then, since an agent switches only between hooks.
 func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()

@@ -256,7 +256,8 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	return now, err
 }
 
-// addUnit adds the unit on machine m to the failed or the pending units, unless it has reached the wanted state.
+// addUnit adds the unit, whose machine is m, to the failed or the pending units of now. It adds nothing if the unit
+// has reached the wanted state.
 func (w *settleWaiter) addUnit(name string, u status.Unit, m status.Machine, now *settlement) {
 	why, failed := u.WaitReason()
 	if m.State == state.MachineError {

@@ -46,23 +46,8 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 
-	// If a line cannot be printed, the remaining members are still replaced.
-	var printErr error
-	for _, url := range slices.Sorted(maps.Keys(members)) {
-		initialCluster, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
-		if err != nil {
-			return err
-		}
-
-		o.note("start the new member with these flags, with the name of the dead member and an empty data directory")
-		err = o.print("--initial-cluster=" + initialCluster + " --initial-cluster-state=existing\n")
-		if err != nil {
-			printErr = err
-		}
-	}
-
-	if printErr != nil {
-		return printErr
+	if err := c.replaceMembers(o, members); err != nil {
+		return err
 	}
 	o.note("once the worker of the new server is running: neco recover if an update is stopped, otherwise neco repair")
 
@@ -78,6 +63,26 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		})
 		return append(changes, updater.Change{Key: registration, Value: struct{}{}}), nil
 	})
+}
+
+// replaceMembers replaces the dead members, given by the URLs of their clusters, and prints the flags with which to
+// start each new member. If the flags of a member cannot be printed, it still replaces all further members.
+func (c bootserverReplaceCmd) replaceMembers(o *operator, members map[string]string) error {
+	var printErr error
+	for _, url := range slices.Sorted(maps.Keys(members)) {
+		initialCluster, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
+		if err != nil {
+			return err
+		}
+
+		o.note("start the new member with these flags, with the name of the dead member and an empty data directory")
+		err = o.print("--initial-cluster=" + initialCluster + " --initial-cluster-state=existing\n")
+		if err != nil {
+			printErr = err
+		}
+	}
+
+	return printErr
 }
 
 // checkReplaceable returns an error if the server's worker is running, or if a running update waits for the server.

@@ -117,26 +117,9 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	view.Hints = doc.Hints
 	view.ChangesAt = doc.changesAt
 
-	addFact := func(name, format string, args ...any) {
-		// The page shows these two facts at the top.
-		if name == "state" || name == "also" {
-			return
-		}
-		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
-	}
-
 	now := time.Now()
 	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
-	text.writeFacts(addFact)
-	if r := doc.Request; r != nil && !r.Ended() {
-		addFact("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
-	}
-	if w := s.Config.Window; w == nil || w.IsOpen(now) {
-		addFact("window", "updates may start now")
-	} else {
-		addFact("window", "updates may start after %s", w.NextOpening(now).Format(time.RFC3339))
-	}
-
+	view.Facts = fleetFacts(text, s)
 	for _, step := range o.parts.Manifest.Steps() {
 		view.Steps = append(view.Steps, step.Name)
 	}
@@ -150,4 +133,27 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	}
 
 	return view, doc.revision, nil
+}
+
+// fleetFacts returns the facts of the status, with their names, and adds the facts that only the dashboard shows.
+func fleetFacts(text statusText, s decide.Snapshot) (facts [][2]string) {
+	addFact := func(name, format string, args ...any) {
+		// The page shows these two facts at the top.
+		if name == "state" || name == "also" {
+			return
+		}
+		facts = append(facts, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+
+	text.writeFacts(addFact)
+	if r := text.doc.Request; r != nil && !r.Ended() {
+		addFact("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
+	}
+	if w := s.Config.Window; w == nil || w.IsOpen(text.now) {
+		addFact("window", "updates may start now")
+	} else {
+		addFact("window", "updates may start after %s", w.NextOpening(text.now).Format(time.RFC3339))
+	}
+
+	return facts
 }

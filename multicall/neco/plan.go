@@ -32,7 +32,7 @@ type stepDoc struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Run prints the steps of a release's plan. It downloads the plan, unless the release is that of this program.
+// Run prints the steps of a release's plan. It downloads the plan, except for the release of this program.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)

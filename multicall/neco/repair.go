@@ -54,8 +54,8 @@ func (c repairCmd) Run(o *operator) error {
 	return nil
 }
 
-// checkRepairable returns an error if a server is not registered, or if there can be no repair now: an update is
-// running or stopped, or updates are paused.
+// checkRepairable returns an error if a wanted server is not registered. It also returns an error if there has been
+// no update, if an update is running or stopped, or if updates are paused.
 func checkRepairable(s decide.Snapshot, wanted []int, now time.Time) error {
 	for _, lrn := range wanted {
 		if !slices.Contains(s.Servers, lrn) {

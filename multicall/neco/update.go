@@ -72,7 +72,7 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// explainWaits prints why the leader does not check for releases now, and why an update would not begin.
+// explainWaits prints the reasons for which the leader cannot check for releases now, or cannot begin an update.
 func (updateCmd) explainWaits(o *operator) error {
 	doc, err := read(o, o.readStatus)
 	if err != nil {

@@ -107,8 +107,8 @@ type Unit struct {
 	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
-// UnitStateInfo explains a unit's state: a failed hook, a hook that has been running for a very long time, or
-// the last state of a unit that is down.
+// UnitStateInfo explains a unit's state. It describes a failed hook, a hook that has been running for a very long
+// time, or the last state of a unit that is down.
 type UnitStateInfo struct {
 	Last      string         `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string         `yaml:"hook,omitempty" json:"hook,omitempty"`
@@ -147,7 +147,7 @@ type RelationUnit struct {
 // MarshalYAML returns one mapping with the worst state and the single relations.
 func (u UnitRelation) MarshalYAML() (any, error) { return u.asMap(), nil }
 
-// MarshalJSON does what MarshalYAML does, for JSON.
+// MarshalJSON returns the same mapping as MarshalYAML, as JSON.
 func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.asMap()) }
 
 // asMap returns the relations by name, with the worst state under the key "state".

@@ -86,7 +86,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 				units = append(units, parts[0]+"/"+parts[1])
 			}
 		case keys.Presences:
-			// Any other agent is that of a machine.
+			// Any other agent is a machine's agent.
 			unit, err := charm.ParseUnitTag(rest)
 			all = all || err != nil
 			units = append(units, unit)

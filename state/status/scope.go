@@ -35,7 +35,7 @@ func (g Globs) Match(name string) (matches bool) {
 	return matches
 }
 
-// Unmatched returns those of the given patterns that have not matched a name.
+// Unmatched returns the given patterns that have not matched a name.
 func (g Globs) Unmatched(patterns []string) (none []string) {
 	for _, p := range patterns {
 		if !g[p] {

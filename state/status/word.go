@@ -8,8 +8,8 @@ import (
 	"bijou/state"
 )
 
-// Word returns the unit's status in one word, for the terminal and the web page. It is the charm's status,
-// unless the unit's agent or a failed hook matters more.
+// Word returns the unit's status in one word, for the terminal and the web page. It returns the charm's status,
+// unless the agent is lost or has failed, or a hook has failed.
 func (u Unit) Word() string {
 	said := u.WorkloadInfo().Current
 	switch {

@@ -131,6 +131,7 @@ func actionTook(a actions.Action) string {
 	return formatTook(a.Completed.Sub(a.Started))
 }
 
+// actionColour returns the colour of an action's row: red if the action has failed, and none otherwise.
 func actionColour(status actions.Status) console.Colour {
 	if status == actions.Failed {
 		return console.Red

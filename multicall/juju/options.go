@@ -21,6 +21,7 @@ type optionReader struct {
 	stdin   io.Reader // nil after stdin has been read
 }
 
+// newOptionReader returns a reader for the service's options, which a charm with the given schema declares.
 func (o *operator) newOptionReader(schema *charm.Config, service string) *optionReader {
 	return &optionReader{schema: schema, service: service, stdin: o.streams.In}
 }

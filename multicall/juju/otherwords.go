@@ -145,8 +145,8 @@ func normalizeOptions(args []string) []string {
 	return slices.Concat(kept, args[:1], ignored, args[1:])
 }
 
-// firstOption returns the option at the beginning of args. If the option names a model, it also returns the model's
-// name. It replaces an option for a namespace or project with -m or --model.
+// firstOption returns the option at the beginning of args. If the option names a model, it also returns the
+// model's name. It replaces an option for a namespace or project with -m or --model.
 func firstOption(args []string) []string {
 	option, value, joined := strings.Cut(args[0], "=")
 	isNamespace := slices.Contains(namespaceOptions(), option)
@@ -257,8 +257,8 @@ func includeSources(args []string) []string {
 	return line[1:]
 }
 
-// logOptions returns the options of compose's and kubectl's logs that debug-log does not need, since it always works
-// as with these options.
+// logOptions returns the options of compose's and kubectl's logs that debug-log does not need, since it
+// always works as with these options.
 func logOptions() []string {
 	return []string{
 		"-t", "--timestamps", "--no-log-prefix", "--prefix",

@@ -17,6 +17,7 @@ type outputFlag struct {
 	Output string `short:"o" placeholder:"FILE" help:"Write to this file instead of stdout, replacing it as a whole."`
 }
 
+// outputFile implements outputting for every command that embeds the flag.
 func (f outputFlag) outputFile() string { return f.Output }
 
 // outputting is a command whose stdout can go to a file.
@@ -48,9 +49,9 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	return errors.Join(err, written)
 }
 
-// refuseFormat returns an error if output is a format, as for kubectl's -o, since Juju's -o names a file. The hint
-// is the same call with --format. It returns nil if args contain one of kubectl's kinds, such as pods, since the
-// command itself then has a better hint.
+// refuseFormat returns an error if output is a format, as for kubectl's -o, since Juju's -o names a file. The
+// hint is the same call with --format. It returns nil if args contain one of kubectl's kinds, such as pods,
+// since the command itself then has a better hint.
 func refuseFormat(output string, args []string) error {
 	format, _, _ := strings.Cut(output, "=")
 	switch format {
@@ -122,6 +123,7 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 	return osutil.WriteFile(resolveSymlinks(path), data, 0o666)
 }
 
+// writeInPlace writes the data into an existing file, such as a pipe or a device, without replacing it.
 func writeInPlace(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -370,8 +370,8 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 	return err
 }
 
-// readBehind reads the units that do not run the target. It divides them into units that will upgrade, and units in
-// error that will not. A forced upgrade also includes units in error.
+// readBehind reads the units that do not run the target. It divides them into units that will upgrade, and
+// units in error that will not. A forced upgrade also includes units in error.
 func (u *upgrade) readBehind() error {
 	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
@@ -407,6 +407,7 @@ func (u *upgrade) noteSkipped() {
 	}
 }
 
+// formatSkipped returns the message about a unit in error that will not upgrade, in the words of Juju.
 func formatSkipped(b state.OutdatedUnit) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
@@ -590,8 +591,8 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	return t, nil
 }
 
-// isSameCharm reports whether the found files are the files of the charm c. It packs the found files by the current
-// rules and, if the checksums differ, by the rules of former binaries.
+// isSameCharm reports whether the found files are the files of the charm c. It packs the found files by the
+// current rules and, if the checksums differ, by the rules of former binaries.
 func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 	for _, former := range []bool{false, true} {
 		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{

@@ -24,10 +24,11 @@ type resolvedCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
-// errorOf names an error that an operator resolves: the unit's own error or, if relation is set, the error of that
-// relation.
+// errorOf names an error that an operator resolves: the unit's own error or, if relation is set, the error of
+// that relation.
 type errorOf struct{ unit, relation string }
 
+// String returns the unit, or the relation of the unit, for messages.
 func (e errorOf) String() string {
 	if e.relation == "" {
 		return fmt.Sprintf("unit %q", e.unit)
@@ -161,15 +162,15 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 		// Try all subjects, so that the operator sees all obstacles at once.
 		var obstacles []error
 		for _, subject := range subjects {
-			one, err := resolveOne(tx, subject, retry)
-			if err == nil && c.Retry && errors.Is(one.refused, state.ErrNotInError) {
+			outcome, err := resolveOne(tx, subject, retry)
+			if err == nil && c.Retry && errors.Is(outcome.refused, state.ErrNotInError) {
 				// An explicit --retry must not seem to succeed for a hook that was skipped.
 				err = refuseSkipped(tx, subject)
 			}
 			if err != nil {
 				obstacles = append(obstacles, err)
 			}
-			done = append(done, one)
+			done = append(done, outcome)
 		}
 
 		return joinErrors(obstacles)
@@ -183,8 +184,8 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 		return err
 	}
 
-	for _, one := range done {
-		if err := c.print(o, s, one); err != nil {
+	for _, outcome := range done {
+		if err := c.print(o, s, outcome); err != nil {
 			return err
 		}
 	}
@@ -195,31 +196,31 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 // resolveOne marks one unit, or one of its relations, as resolved. retry selects whether the failed hook runs
 // again. If there is nothing to resolve, resolveOne sets the result's field refused and returns no error, so that
 // other units are still resolved.
-func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error) {
-	one = resolution{of: of, retry: retry}
+func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err error) {
+	outcome = resolution{of: of, retry: retry}
 	if _, err = tx.Unit(of.unit); err != nil {
-		return one, err
+		return outcome, err
 	}
-	one.running, err = tx.Running(of.unit)
+	outcome.running, err = tx.Running(of.unit)
 	if err != nil {
-		return one, err
+		return outcome, err
 	}
 
 	// A unit that was restored from a backup waits for this answer before it creates missing storage again.
 	mark, _, err := tx.Restored(of.unit)
 	if err != nil {
-		return one, err
+		return outcome, err
 	}
 	if of.relation == "" {
-		one.storage = mark.Storage
+		outcome.storage = mark.Storage
 	}
 
-	one.failed, err = actions.SetResolved(tx, of.unit, of.relation, retry)
+	outcome.failed, err = actions.SetResolved(tx, of.unit, of.relation, retry)
 	if errors.Is(err, state.ErrNotInError) || errors.Is(err, state.ErrAlreadyResolved) {
-		one.refused = err
-		return one, nil
+		outcome.refused = err
+		return outcome, nil
 	}
-	return one, err
+	return outcome, err
 }
 
 // refuseSkipped returns an error if an earlier juju resolved has skipped the failed hook, since a retry would run
@@ -238,24 +239,24 @@ func refuseSkipped(tx *state.Tx, of errorOf) error {
 }
 
 // print prints the outcome for one unit or relation.
-func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
-	if r := one.running; r != nil {
-		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", r.Name, one.of.unit,
+func (c resolvedCmd) print(o *operator, s *state.State, outcome resolution) error {
+	if r := outcome.running; r != nil {
+		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", r.Name, outcome.of.unit,
 			r.Since.Local().Format(time.DateTime), r.HeldBy())
 	}
 
 	switch {
-	case errors.Is(one.refused, state.ErrNotInError):
-		fmt.Fprintf(o.streams.Out, "%s is already running\n", one.of)
-		return noteRelationErrors(o, s, one.of)
-	case one.refused != nil:
-		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", one.of)
+	case errors.Is(outcome.refused, state.ErrNotInError):
+		fmt.Fprintf(o.streams.Out, "%s is already running\n", outcome.of)
+		return noteRelationErrors(o, s, outcome.of)
+	case outcome.refused != nil:
+		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", outcome.of)
 		return nil
 	}
 
-	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", one.of, c.describeEffect(one))
-	if len(one.storage) > 0 {
-		o.note("storage %s is created again, empty", strings.Join(one.storage, ", "))
+	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", outcome.of, c.describeEffect(outcome))
+	if len(outcome.storage) > 0 {
+		o.note("storage %s is created again, empty", strings.Join(outcome.storage, ", "))
 	}
 	return nil
 }
@@ -286,8 +287,8 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 
 // describeEffect describes what happens to the failed hook. If the operator chose neither --retry nor --no-retry,
 // it also names the option with the opposite effect.
-func (c resolvedCmd) describeEffect(one resolution) string {
-	if one.failed.Name == "" {
+func (c resolvedCmd) describeEffect(outcome resolution) string {
+	if outcome.failed.Name == "" {
 		// The unit was restored from a backup, and no hook had failed.
 		return ""
 	}
@@ -295,15 +296,15 @@ func (c resolvedCmd) describeEffect(one resolution) string {
 	wasChosen := c.Retry || c.NoRetry
 	text := "counts as done"
 	switch {
-	case one.retry && wasChosen:
+	case outcome.retry && wasChosen:
 		text = "runs again"
-	case one.retry:
+	case outcome.retry:
 		text = "runs again; --no-retry counts it as done"
 	case !wasChosen:
 		text = "counts as done, since " + state.ResolvedSkips + " is true in this model; --retry runs it again"
 	}
 
-	return fmt.Sprintf(": %s of %s %s", one.failed.Name, one.of.unit, text)
+	return fmt.Sprintf(": %s of %s %s", outcome.failed.Name, outcome.of.unit, text)
 }
 
 // noteErrorsTimeout is short, since the change has already been made and the store may have become

@@ -14,8 +14,8 @@ import (
 	"bijou/state/resources"
 )
 
-// parseResourceFiles parses words NAME=FILE, and returns the files by the names of their resources. It checks that
-// the charm declares each resource, and that each file is a regular file within the size limit.
+// parseResourceFiles parses words NAME=FILE, and returns the files by the names of their resources. It checks
+// that the charm declares each resource, and that each file is a regular file within the size limit.
 func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {

@@ -225,8 +225,8 @@ func (r *restore) replaceInPlace() error {
 	return r.o.startBackground(e)
 }
 
-// markMoved marks the environment's old store as moved to e's store, so that agents stop using the old store. If it
-// fails, it prints a warning.
+// markMoved marks the environment's old store as moved to e's store, so that agents stop using the old store.
+// If it fails, it prints a warning.
 func (r *restore) markMoved(oldStateURL string, e home.Environment) {
 	ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
 	defer cancel()
@@ -538,20 +538,20 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 				continue
 			}
 
-			aside := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
-			one, err := setAside(name, folder, aside)
+			newPath := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
+			aside, err := setAside(name, folder, newPath)
 			if err != nil {
 				err = console.Hint(fmt.Errorf("cannot set the unit's directory %s aside: %w", folder, err),
 					"nothing was restored: free space for the directory, or move it away, and restore again")
 				return nil, errors.Join(err, moved.undo(r.o))
 			}
-			if one.own == "" {
+			if aside.own == "" {
 				// This was a symlink without a directory.
 				continue
 			}
 
-			r.o.note("  the backup has no unit for the directory %s, which has been moved to %s", name, aside)
-			moved = append(moved, one)
+			r.o.note("  the backup has no unit for the directory %s, which has been moved to %s", name, newPath)
+			moved = append(moved, aside)
 		}
 	}
 
@@ -570,10 +570,10 @@ func freeName(path string) string {
 	}
 }
 
-// setAside moves a unit's directory to the path aside. If folder is a symlink to the directory, setAside also
+// setAside moves a unit's directory to newPath. If folder is a symlink to the directory, setAside also
 // removes the symlink. A dangling symlink is left from a directory that was set aside before: setAside only
 // removes it, and returns a zero asideFolder.
-func setAside(name, folder, aside string) (asideFolder, error) {
+func setAside(name, folder, newPath string) (asideFolder, error) {
 	own, err := filepath.EvalSymlinks(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return asideFolder{}, os.Remove(folder)
@@ -582,29 +582,29 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 		return asideFolder{}, err
 	}
 
-	one := asideFolder{name: name, own: own, kept: aside}
+	aside := asideFolder{name: name, own: own, kept: newPath}
 	if to, err := os.Readlink(folder); err == nil {
-		one.link = folder
-		one.to = to
+		aside.link = folder
+		aside.to = to
 	}
 
-	if err := osutil.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(newPath), 0o755); err != nil {
 		return asideFolder{}, err
 	}
-	if err := os.Rename(own, aside); err != nil {
+	if err := os.Rename(own, newPath); err != nil {
 		return asideFolder{}, err
 	}
-	if err := osutil.SyncDir(filepath.Dir(aside)); err != nil {
-		return asideFolder{}, errors.Join(err, one.undo())
+	if err := osutil.SyncDir(filepath.Dir(newPath)); err != nil {
+		return asideFolder{}, errors.Join(err, aside.undo())
 	}
-	if one.link == "" {
-		return one, nil
+	if aside.link == "" {
+		return aside, nil
 	}
-	if err := os.Remove(one.link); err != nil {
-		return asideFolder{}, errors.Join(err, one.undo())
+	if err := os.Remove(aside.link); err != nil {
+		return asideFolder{}, errors.Join(err, aside.undo())
 	}
 
-	return one, nil
+	return aside, nil
 }
 
 // takeSecretKeys writes the environment's keys for secrets: the keys of the backup, the keys of --key, and

@@ -34,8 +34,8 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 	})
 }
 
-// addSecretKey gives a new key to all machines, and then seals all secrets with it. ring has the current keys. Any
-// key of a ring can open a secret, but only the last key seals secrets.
+// addSecretKey gives a new key to all machines, and then seals all secrets with it. ring has the current
+// keys. Any key of a ring can open a secret, but only the last key seals secrets.
 func (o *operator) addSecretKey(e home.Environment, s *state.State, ring secret.Keyring) error {
 	// As the first key, the new key only opens secrets, until every machine has it.
 	newKey := secret.NewKey()

@@ -130,8 +130,8 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (queued []actions
 	return queued, err
 }
 
-// mergeParams returns the action's parameters. Values of the command line take precedence over values of the file.
-// It parses them by the schema of the unit's charm.
+// mergeParams returns the action's parameters. Values of the command line take precedence over values of the
+// file. It parses them by the schema of the unit's charm.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	declared, err := actions.Declared(v, unit)
 	if err != nil {

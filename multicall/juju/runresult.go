@@ -20,8 +20,8 @@ type runResult struct {
 	down []error // an error for each unit on which the command was not run
 }
 
-// print prints the outcomes. If the command did not succeed on all units, the returned error carries the exit code
-// of juju.
+// print prints the outcomes. If the command did not succeed on all units, the returned error carries the exit
+// code of juju.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()

@@ -44,8 +44,9 @@ func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int
 	return total, nil
 }
 
-// resealSecret seals the revisions of one secret with the last key of the ring. It returns how many revisions it
-// has sealed, and which revisions cannot be opened with any key of the ring. It ignores a secret that was removed.
+// resealSecret seals the revisions of one secret with the last key of the ring. It returns how many revisions
+// it has sealed, and which revisions cannot be opened with any key of the ring. It ignores a secret that was
+// removed.
 func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) (total int, unopened []int, err error) {
 	// One transaction seals only some revisions.
 	for {

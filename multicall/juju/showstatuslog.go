@@ -111,8 +111,8 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	return from, nil
 }
 
-// types returns the types of the statuses to show. recorded is false if bijou does not record statuses of the type
-// that --type names.
+// types returns the types of the statuses to show. recorded is false if bijou does not record statuses of the
+// type that --type names.
 func (c showStatusLogCmd) types() (shown []string, recorded bool) {
 	switch c.Type {
 	case "unit":
@@ -131,8 +131,8 @@ func (c showStatusLogCmd) choose(statuses []pastStatus, since time.Time) []pastS
 	})
 }
 
-// pastStatuses turns hooks into a list of statuses, as Juju's show-status-log prints them. The list has the start of
-// each hook, the status that the hook set, and its failure. running is the current hook, or nil.
+// pastStatuses turns hooks into a list of statuses, as Juju's show-status-log prints them. The list has the
+// start of each hook, the status that the hook set, and its failure. running is the current hook, or nil.
 func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
 	statuses := []pastStatus{}
 	for _, r := range runs {

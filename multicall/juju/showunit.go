@@ -59,7 +59,8 @@ func (c showUnitCmd) Run(o *operator) error {
 	return err
 }
 
-// read reads the units of the arguments, by the units' names. damage lists the records that the status leaves out.
+// read reads the units of the arguments, by the units' names. damage lists the records that the status leaves
+// out.
 func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUnit, damage []string, err error) {
 	units = map[string]shownUnit{}
 	var names []string
@@ -126,8 +127,8 @@ func (c showUnitCmd) render(o *operator, units map[string]shownUnit, asText bool
 	return encodeAs(c.Format, details)
 }
 
-// narrow removes from d all relations and related units that the flags do not select. name is the unit of d. narrow
-// returns an error if --endpoint or --related-unit selects nothing.
+// narrow removes from d all relations and related units that the flags do not select. name is the unit of d.
+// narrow returns an error if --endpoint or --related-unit selects nothing.
 func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	if c.Endpoint != "" {
 		var endpoints []string

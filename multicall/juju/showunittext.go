@@ -105,8 +105,8 @@ func writeField(b *bytes.Buffer, label, value string) {
 	fmt.Fprintf(b, "%11s %s\n", label, value)
 }
 
-// sinceText returns text such as " since 2026-02-28 10:00:00 (5m ago)". It leaves out the part in parentheses if the
-// time is more than a day ago. It returns "" for the zero time.
+// sinceText returns text such as " since 2026-02-28 10:00:00 (5m ago)". It leaves out the part in parentheses
+// if the time is more than a day ago. It returns "" for the zero time.
 func sinceText(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -154,7 +154,7 @@ func (u shownUnit) writeRest(b *bytes.Buffer) error {
 		}
 	}
 
-	rest, err := text.MarshalYAML(unitRest{
+	details, err := text.MarshalYAML(unitRest{
 		Version:      u.Version,
 		OpenedPorts:  u.OpenedPorts,
 		Principal:    u.Principal,
@@ -167,8 +167,8 @@ func (u shownUnit) writeRest(b *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	if string(rest) != "{}\n" {
-		b.WriteString("\n" + string(rest))
+	if string(details) != "{}\n" {
+		b.WriteString("\n" + string(details))
 	}
 	return nil
 }

@@ -44,8 +44,8 @@ func (c sshCmd) Run(o *operator) error {
 // sshValueOptions are the letters of ssh(1)'s options that take a value.
 const sshValueOptions = "BbcDEeFIiJLlmOoPpQRSWw"
 
-// splitCommand returns the command without options of the program ssh in front of it, and prints that these options
-// have no effect. It returns an error for options that forward ports.
+// splitCommand returns the command without options of the program ssh in front of it, and prints that these
+// options have no effect. It returns an error for options that forward ports.
 func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
 	options, command := cutOptions(trimDashes(c.Command), sshValueOptions)
 	forwards := slices.ContainsFunc(options, func(option []string) bool {
@@ -114,7 +114,8 @@ func (o *operator) noteOptions(options [][]string) {
 	}
 }
 
-// cutUser returns UNIT for USER@UNIT, and prints that the user has no effect. It returns any other word unchanged.
+// cutUser returns UNIT for USER@UNIT, and prints that the user has no effect. It returns any other word
+// unchanged.
 func (o *operator) cutUser(word string) string {
 	user, target, hasUser := strings.Cut(word, "@")
 	if !hasUser {
@@ -125,8 +126,8 @@ func (o *operator) cutUser(word string) string {
 	return target
 }
 
-// hintTarget adds a hint that names the leader's unit if target was not found and may be an application. It returns
-// any other error unchanged.
+// hintTarget adds a hint that names the leader's unit if target was not found and may be an application. It
+// returns any other error unchanged.
 func hintTarget(target string, err error) error {
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err

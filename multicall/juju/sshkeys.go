@@ -83,10 +83,10 @@ func (k sshKey) fingerprint() string {
 
 // sameSSHKey reports whether two lines have the same key. It ignores their comments.
 func sameSSHKey(a, b string) bool {
-	one, errOne := parseSSHKey(a)
-	other, errOther := parseSSHKey(b)
-	if errOne != nil || errOther != nil {
+	first, errFirst := parseSSHKey(a)
+	second, errSecond := parseSSHKey(b)
+	if errFirst != nil || errSecond != nil {
 		return a == b
 	}
-	return string(one.blob) == string(other.blob)
+	return string(first.blob) == string(second.blob)
 }

@@ -235,7 +235,8 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	return t.write(w)
 }
 
-// shownStatus returns the status in the keys of JSON and YAML, as newJujuStatus does. With --watch it has no timestamp.
+// shownStatus returns the status in the keys of JSON and YAML, as newJujuStatus does. With --watch it has no
+// timestamp.
 func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 	view := newJujuStatus(s)
 	if c.Watch.set {

@@ -12,9 +12,10 @@ import (
 	"bijou/state/text"
 )
 
-// writeDot draws the status in graphviz's language. Services are boxes. Relations are edges from the requiring
-// to the providing service. A label shows the relation's number, and its name at either end. Entities in error are
-// red, and dying entities are dashed. A service is dotted if the status has only its relations.
+// writeDot draws the status in graphviz's language. Services are boxes. Relations are edges from the
+// requiring to the providing service. A label shows the relation's number, and its name at either end.
+// Entities in error are red, and dying entities are dashed. A service is dotted if the status has only its
+// relations.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph model {\n  node [shape=box];\n")

@@ -203,9 +203,9 @@ func newJujuMachine(m status.Machine) jujuMachine {
 	return view
 }
 
-// newJujuApplication returns a service under Juju 3's keys. It finds the subordinates of the service's units in
-// units, the map of all units. For a subordinate service it returns no units, since the status has them below their
-// principals.
+// newJujuApplication returns a service under Juju 3's keys. It finds the subordinates of the service's units
+// in units, the map of all units. For a subordinate service it returns no units, since the status has them
+// below their principals.
 func newJujuApplication(s status.Service, units map[string]status.Unit) jujuApplication {
 	// A damaged URL is shown without its parts.
 	url, _ := charm.ParseURL(s.Charm)
@@ -238,8 +238,8 @@ func newJujuApplication(s status.Service, units map[string]status.Unit) jujuAppl
 	return view
 }
 
-// newJujuUnit returns a unit under Juju 3's keys, with its subordinates. It finds the subordinates in units, the map
-// of all units.
+// newJujuUnit returns a unit under Juju 3's keys, with its subordinates. It finds the subordinates in units,
+// the map of all units.
 func newJujuUnit(u status.Unit, units map[string]status.Unit) jujuUnit {
 	view := jujuUnit{
 		Unit:         u,

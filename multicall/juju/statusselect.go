@@ -9,8 +9,8 @@ import (
 	"bijou/state/status"
 )
 
-// selectsByMore reports whether a selector may be more than the name of an application or unit: a machine's id, or a
-// status of a unit, its workload or its agent.
+// selectsByMore reports whether a selector may be more than the name of an application or unit: a machine's
+// id, or a status of a unit, its workload or its agent.
 func selectsByMore(selector string) bool { return isMachineID(selector) || isStatusWord(selector) }
 
 // isStatusWord reports whether the word can be a status of a unit, its workload or its agent.
@@ -72,8 +72,8 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 	return kept
 }
 
-// selectService returns the service with the units that match the globs, or with all units if its name matches. ok
-// is false if nothing matches.
+// selectService returns the service with the units that match the globs, or with all units if its name
+// matches. ok is false if nothing matches.
 func selectService(name string, view status.Service, globs status.Globs) (kept status.Service, ok bool) {
 	isNamed := globs.Match(name)
 	units := map[string]status.Unit{}

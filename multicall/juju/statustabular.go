@@ -129,8 +129,10 @@ func (t statusTables) machines() statusPart {
 // statusLine is a line that replaces a table.
 type statusLine string
 
+// Empty reports whether there is no line.
 func (l statusLine) Empty() bool { return l == "" }
 
+// WriteIn writes the line, cut to the width unless that is 0. A line has no colours.
 func (l statusLine) WriteIn(w io.Writer, _ bool, width int) error {
 	text := string(l) + "\n"
 	if width > 0 {
@@ -153,8 +155,8 @@ func stateColour(state string) console.Colour {
 	return console.Plain
 }
 
-// compareErrorFirst compares the states a and b of two entities, so that errors come first. If both are errors, or
-// neither is one, it returns byName, the result of comparing the entities' names.
+// compareErrorFirst compares the states a and b of two entities, so that errors come first. If both are
+// errors, or neither is one, it returns byName, the result of comparing the entities' names.
 func compareErrorFirst(a, b string, byName int) int {
 	switch {
 	case status.IsErrorState(a) && !status.IsErrorState(b):
@@ -252,7 +254,8 @@ func wideRunningTable(s status.Status) *console.Table {
 	return t
 }
 
-// addRunning adds a row for each unit that is running a hook. format formats the time at which the hook has started.
+// addRunning adds a row for each unit that is running a hook. format formats the time at which the hook has
+// started.
 func addRunning(t *console.Table, s status.Status, format func(since time.Time) string) {
 	units := allUnits(s)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
@@ -276,8 +279,8 @@ func (r reason) seeAlso() string {
 // String returns the reason with the command that shows more.
 func (r reason) String() string { return r.text + r.seeAlso() }
 
-// failureReason returns the reason for a failed hook, with the command see that shows more. lastLine is the hook's
-// last line of output. The reason includes lastLine if there is such a command.
+// failureReason returns the reason for a failed hook, with the command see that shows more. lastLine is the
+// hook's last line of output. The reason includes lastLine if there is such a command.
 func failureReason(shown, lastLine, see string) reason {
 	if see != "" && lastLine != "" {
 		shown += ": " + lastLine
@@ -288,8 +291,8 @@ func failureReason(shown, lastLine, see string) reason {
 // unitMessage returns the text of unitReason, with the command that shows more.
 func unitMessage(u status.Unit, workload string) string { return unitReason(u, workload).String() }
 
-// unitReason returns the reason to show for a unit. The reason is the unit's error with its next retry or, without
-// an error, workload, the message that the charm has set.
+// unitReason returns the reason to show for a unit. The reason is the unit's error with its next retry or,
+// without an error, workload, the message that the charm has set.
 func unitReason(u status.Unit, workload string) reason {
 	if u.Trouble != nil {
 		return reason{text: troubleMessage(*u.Trouble)}

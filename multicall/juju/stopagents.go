@@ -10,8 +10,8 @@ import (
 // maxStopPasses is how many times stopAgents looks for agents. An agent can start others just before it ends.
 const maxStopPasses = 5
 
-// stopAgents stops the agents of all machines on this host, and agents that are started in the meantime. It returns
-// the number of stopped agents. It gives up after maxStopPasses passes that each found agents.
+// stopAgents stops the agents of all machines on this host, and agents that are started in the meantime. It
+// returns the number of stopped agents. It gives up after maxStopPasses passes that each found agents.
 func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)

@@ -63,8 +63,8 @@ func storageState(s state.Storage) string {
 	return "detached"
 }
 
-// storageSize returns the size in MiB or GiB, and marks a size that is not enforced. It returns "-" if no size was
-// requested.
+// storageSize returns the size in MiB or GiB, and marks a size that is not enforced. It returns "-" if no
+// size was requested.
 func storageSize(s state.Storage) string {
 	size := fmt.Sprintf("%dMiB", s.Size)
 	switch {

@@ -7,8 +7,8 @@ import (
 	"bijou/state/charm"
 )
 
-// parseDirectives parses directives for storage, and returns them by the names of the storage. It returns an error
-// for a name that is given twice.
+// parseDirectives parses directives for storage, and returns them by the names of the storage. It returns an
+// error for a name that is given twice.
 func parseDirectives(words []string) (map[string]charm.Directive, error) {
 	directives := map[string]charm.Directive{}
 	for _, word := range words {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// taskError returns err with the prefix of a failed task, which programs written for Juju look for. It returns nil
-// for nil.
+// taskError returns err with the prefix of a failed task, which programs written for Juju look for. It
+// returns nil for nil.
 func taskError(err error) error {
 	if err == nil {
 		return nil
@@ -55,8 +55,8 @@ func printTasks(o *operator, format string, actions []*awaitedAction) error {
 	return o.encode(format, tasks)
 }
 
-// taskResults returns the results that the action has set, with its exit code and output under Juju 3's keys. code
-// is nil if the action has no exit code.
+// taskResults returns the results that the action has set, with its exit code and output under Juju 3's keys.
+// code is nil if the action has no exit code.
 func taskResults(set map[string]any, code *int, stdout, stderr []byte) map[string]any {
 	results := map[string]any{}
 	maps.Copy(results, set)

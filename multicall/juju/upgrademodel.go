@@ -113,8 +113,8 @@ func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Enviro
 	return e.Save()
 }
 
-// refuseDowngrade returns an error if this binary is older than the environment's binary, unless the operator allows
-// a downgrade.
+// refuseDowngrade returns an error if this binary is older than the environment's binary, unless the operator
+// allows a downgrade.
 func (c upgradeModelCmd) refuseDowngrade(e home.Environment, version string) error {
 	// The name of tools has the form VERSION-SHA8.
 	current := e.Tools[:max(0, strings.LastIndex(e.Tools, "-"))]
@@ -136,8 +136,8 @@ func isOlder(version, other string) bool {
 	return slices.CompareFunc(numbers(version), numbers(other), state.CompareIDs) < 0
 }
 
-// awaitAgents waits until the agents run the tools, at most for the time of --wait. It returns no error for agents
-// that have not switched by then, since an agent switches only between hooks.
+// awaitAgents waits until the agents run the tools, at most for the time of --wait. It returns no error for
+// agents that have not switched by then, since an agent switches only between hooks.
 func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()

@@ -81,10 +81,10 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	return u.downloadTarget(t, f, scratch)
 }
 
-// followedChannel returns the channel that a service follows after the request for a release. asked is the requested
-// channel. effective is the channel in the store's answer, or "". If asked has no track, the service follows the
-// track of effective. It always follows the risk of asked. The risk of effective differs from it if asked has no
-// release yet.
+// followedChannel returns the channel that a service follows after the request for a release. asked is the
+// requested channel. effective is the channel in the store's answer, or "". If asked has no track, the
+// service follows the track of effective. It always follows the risk of asked. The risk of effective differs
+// from it if asked has no release yet.
 func followedChannel(asked, effective string) string {
 	hasTrack := charmsource.WholeChannel(asked) == asked
 	if effective == "" || hasTrack {
@@ -138,8 +138,8 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	return w
 }
 
-// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself, it only
-// reads the charm's description.
+// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself,
+// it only reads the charm's description.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
@@ -189,7 +189,8 @@ func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]s
 		return nil, err
 	}
 
-	// A resource with an entry in f.given is not downloaded. Revision 0 means that an operator has attached the file.
+	// A resource with an entry in f.given is not downloaded. Revision 0 means that an operator has attached
+	// the file.
 	for _, r := range attached {
 		_, isPicked := f.picked[r.Name]
 		if r.Revision == 0 && !isPicked && f.given[r.Name] == "" {

@@ -53,7 +53,8 @@ func (f secretFlags) readContent() (secret.Content, error) {
 	return content, content.Check()
 }
 
-// newUserSecret returns the record of a new secret of the operators. It returns an error if the name cannot be used.
+// newUserSecret returns the record of a new secret of the operators. It returns an error if the name cannot
+// be used.
 func newUserSecret(v *state.View, id, name string, now time.Time) (secret.Record, error) {
 	env, err := v.Environment()
 	if err != nil {
@@ -106,8 +107,8 @@ func checkSecretName(v *state.View, name string) error {
 // errNoSecret is returned if no operators' secret has the name.
 var errNoSecret = errors.New("the secret does not exist")
 
-// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name. It returns errNoSecret
-// if no secret has the name.
+// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name. It returns
+// errNoSecret if no secret has the name.
 func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	if id, err := secret.ParseID(nameOrID); err == nil {
 		return record.Get(v, id)

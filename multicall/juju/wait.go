@@ -22,6 +22,7 @@ type waitFlags struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"Wait at most this long; implies --wait."`
 }
 
+// flags implements awaiting for every command that embeds the flags.
 func (w waitFlags) flags() waitFlags { return w }
 
 // awaiting is a command with [waitFlags].
@@ -112,6 +113,7 @@ type settlement struct {
 // silenceTimeout is the time without changes after which wait prints the units for which it waits.
 const silenceTimeout = 5 * time.Second
 
+// String returns the numbers of units and applications.
 func (s settlement) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "application"))
 }
@@ -138,8 +140,8 @@ func (w *settleWaiter) wait() error {
 	}
 
 	f.read = func(v *state.View) (func() error, error) {
-		now, err := w.readSettlement(v)
-		return func() error { return w.note(now, stop) }, err
+		progress, err := w.readSettlement(v)
+		return func() error { return w.note(progress, stop) }, err
 	}
 	err := f.follow(ctx)
 
@@ -182,83 +184,83 @@ func (w *settleWaiter) outcome() error {
 }
 
 // note records and shows the progress. It calls stop once nothing is pending, or waiting is useless.
-func (w *settleWaiter) note(now settlement, stop func()) error {
-	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
+func (w *settleWaiter) note(progress settlement, stop func()) error {
+	if !slices.Equal(progress.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()
 		w.noted = false
 	}
-	w.seen = now
-	w.most = max(w.most, now.units)
+	w.seen = progress
+	w.most = max(w.most, progress.units)
 
-	isStalled := w.drains && w.timeout > 0 && !now.running && time.Since(w.changed) >= w.timeout
-	isHopeless := !w.drains && len(now.failed)+len(now.unmatched) > 0
-	if len(now.pending) == 0 || isStalled || isHopeless {
+	isStalled := w.drains && w.timeout > 0 && !progress.running && time.Since(w.changed) >= w.timeout
+	isHopeless := !w.drains && len(progress.failed)+len(progress.unmatched) > 0
+	if len(progress.pending) == 0 || isStalled || isHopeless {
 		stop()
 		return nil
 	}
 
 	w.o.reportSteps(state.Steps{
 		What:  "units " + w.until,
-		Done:  max(0, w.most-len(now.pending)),
+		Done:  max(0, w.most-len(progress.pending)),
 		Total: w.most,
 	})
 
 	if !w.noted && time.Since(w.changed) >= silenceTimeout {
 		w.noted = true
 		if w.drains {
-			w.o.note("waiting for %s: %s", now, listReasons(now.pending))
+			w.o.note("waiting for %s: %s", progress, listReasons(progress.pending))
 		} else {
-			w.o.note("waiting for %s", listReasons(now.pending))
+			w.o.note("waiting for %s", listReasons(progress.pending))
 		}
 	}
 
 	return nil
 }
 
-// readSettlement reads which units have failed, and which have not reached the wanted state yet. If all units have
-// reached the state, both lists of the result are empty.
-func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
+// readSettlement reads which units have failed, and which have not reached the wanted state yet. If all units
+// have reached the state, both lists of the result are empty.
+func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
-		return now, err
+		return progress, err
 	}
 
 	for _, part := range s.Damage {
-		now.failed = append(now.failed, "the state is damaged: "+part)
+		progress.failed = append(progress.failed, "the state is damaged: "+part)
 	}
 	if w.until != untilGone {
-		now.unmatched = s.Unmatched
+		progress.unmatched = s.Unmatched
 	}
 	units := allUnits(s)
-	now.units = len(units)
-	now.services = len(s.Services)
+	progress.units = len(units)
+	progress.services = len(s.Services)
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
-		now.running = now.running || u.Running != nil
-		w.addUnit(name, u, s.Machines[u.Machine], &now)
+		progress.running = progress.running || u.Running != nil
+		w.addUnit(name, u, s.Machines[u.Machine], &progress)
 	}
 
 	switch w.until {
 	case untilError:
-		return now, nil
+		return progress, nil
 	case untilGone:
 		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 			// While units are in error, a service may wait for them to leave its relations.
-			if len(s.Services[name].Units) == 0 && len(now.failed) == 0 {
-				now.pending = append(now.pending, name)
+			if len(s.Services[name].Units) == 0 && len(progress.failed) == 0 {
+				progress.pending = append(progress.pending, name)
 			}
 		}
-		return now, nil
+		return progress, nil
 	}
 
-	err = w.addOwed(v, units, &now)
-	return now, err
+	err = w.addOwed(v, units, &progress)
+	return progress, err
 }
 
-// addUnit adds the unit, whose machine is m, to the failed or the pending units of now. It adds nothing if the unit
-// has reached the wanted state.
-func (w *settleWaiter) addUnit(name string, u status.Unit, m status.Machine, now *settlement) {
+// addUnit adds the unit, whose machine is m, to the failed or the pending units of progress. It adds nothing
+// if the unit has reached the wanted state.
+func (w *settleWaiter) addUnit(name string, u status.Unit, m status.Machine, progress *settlement) {
 	why, failed := u.WaitReason()
 	if m.State == state.MachineError {
 		why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
@@ -272,20 +274,20 @@ func (w *settleWaiter) addUnit(name string, u status.Unit, m status.Machine, now
 	case failed && w.until == untilError:
 		// The command waits for exactly this state.
 	case w.until == untilError:
-		now.pending = append(now.pending, name+" (not in error)")
+		progress.pending = append(progress.pending, name+" (not in error)")
 	case failed:
-		now.failed = append(now.failed, name+" ("+why+")")
+		progress.failed = append(progress.failed, name+" ("+why+")")
 	case w.until == untilGone || isBusy:
-		now.pending = append(now.pending, name+" ("+why+")")
+		progress.pending = append(progress.pending, name+" ("+why+")")
 	case isWorkloadStatus(w.until) && !hasStatus:
-		now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
+		progress.pending = append(progress.pending, name+" "+workloadReason(u.Workload))
 	}
 }
 
 // addOwed adds the units whose agents still have a next step. It does this only if no unit is pending or failed,
 // since it needs many reads.
-func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now *settlement) error {
-	if len(now.pending)+len(now.failed) > 0 {
+func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, progress *settlement) error {
+	if len(progress.pending)+len(progress.failed) > 0 {
 		return nil
 	}
 
@@ -297,7 +299,7 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 		}
 
 		if owed != "" {
-			now.pending = append(now.pending, name+" (next: "+owed+")")
+			progress.pending = append(progress.pending, name+" (next: "+owed+")")
 		}
 	}
 

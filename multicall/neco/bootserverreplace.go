@@ -65,8 +65,9 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	})
 }
 
-// replaceMembers replaces the dead members, given by the URLs of their clusters, and prints the flags with which to
-// start each new member. If the flags of a member cannot be printed, it still replaces all further members.
+// replaceMembers replaces the dead members, given by the URLs of their clusters, and prints the flags with
+// which to start each new member. If the flags of a member cannot be printed, it still replaces all further
+// members.
 func (c bootserverReplaceCmd) replaceMembers(o *operator, members map[string]string) error {
 	var printErr error
 	for _, url := range slices.Sorted(maps.Keys(members)) {
@@ -85,7 +86,8 @@ func (c bootserverReplaceCmd) replaceMembers(o *operator, members map[string]str
 	return printErr
 }
 
-// checkReplaceable returns an error if the server's worker is running, or if a running update waits for the server.
+// checkReplaceable returns an error if the server's worker is running, or if a running update waits for the
+// server.
 func checkReplaceable(s decide.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
 		return fmt.Errorf("cannot replace server %d: its worker is running", lrn)

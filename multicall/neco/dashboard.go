@@ -90,8 +90,8 @@ func stateColour(state string) console.Colour {
 // maxShownEntries is how many updates, and how many changes by operators, the page shows.
 const maxShownEntries = 20
 
-// readFleet reads the boot servers' part of the dashboard: its facts, and the tables of servers, updates, changes and
-// steps. It returns the revision of the store that it has read.
+// readFleet reads the boot servers' part of the dashboard: its facts, and the tables of servers, updates,
+// changes and steps. It returns the revision of the store that it has read.
 func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
 	doc, err := o.readStatus(v)
 	if err != nil {

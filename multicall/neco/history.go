@@ -43,7 +43,8 @@ func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 	return read(o, func(v *keyspace.View) ([]T, error) { return listNewest[T](v, prefix, n) })
 }
 
-// listNewest returns the newest n records below the prefix, or all records if n is 0. The newest record is the last.
+// listNewest returns the newest n records below the prefix, or all records if n is 0. The newest record is
+// the last.
 func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 	kvs, err := v.List(prefix)
 	if err != nil {

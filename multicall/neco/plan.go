@@ -88,8 +88,8 @@ func artifactName(a *release.Artifact) string {
 	return a.Image
 }
 
-// comparePlans prints the plans of all packages of the release. It returns an error if they differ, or if a package
-// has a different version.
+// comparePlans prints the plans of all packages of the release. It returns an error if they differ, or if a
+// package has a different version.
 func (c planCmd) comparePlans(o *operator) error {
 	var plans []release.PackagedPlan
 	err := c.withSource(o, func(s *release.Source, dir string) (err error) {
@@ -121,7 +121,8 @@ func (c planCmd) comparePlans(o *operator) error {
 	return mismatch
 }
 
-// fetchPlan downloads the manifest of the release that --version names, and returns it for this host's architecture.
+// fetchPlan downloads the manifest of the release that --version names, and returns it for this host's
+// architecture.
 func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		m, err = s.Manifest(o.ctx, c.Version, dir)
@@ -136,8 +137,8 @@ func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	return m, err
 }
 
-// withSource calls f with the configured source of releases and a scratch directory, which it removes afterwards. It
-// returns a usage error if --version is not a version.
+// withSource calls f with the configured source of releases and a scratch directory, which it removes
+// afterwards. It returns a usage error if --version is not a version.
 func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) error) error {
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)

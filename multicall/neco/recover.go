@@ -13,8 +13,8 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Run ends a stopped update, so that a new update can begin. Afterwards it removes the workers' records of the ended
-// update in batches, since there may be any number of them.
+// Run ends a stopped update, so that a new update can begin. Afterwards it removes the workers' records of
+// the ended update in batches, since there may be any number of them.
 func (recoverCmd) Run(o *operator) error {
 	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Recover(s, now, o.audit.Who)

@@ -54,8 +54,8 @@ func (c repairCmd) Run(o *operator) error {
 	return nil
 }
 
-// checkRepairable returns an error if a wanted server is not registered. It also returns an error if there has been
-// no update, if an update is running or stopped, or if updates are paused.
+// checkRepairable returns an error if a wanted server is not registered. It also returns an error if there
+// has been no update, if an update is running or stopped, or if updates are paused.
 func checkRepairable(s decide.Snapshot, wanted []int, now time.Time) error {
 	for _, lrn := range wanted {
 		if !slices.Contains(s.Servers, lrn) {
@@ -80,8 +80,8 @@ func checkRepairable(s decide.Snapshot, wanted []int, now time.Time) error {
 	return nil
 }
 
-// needsRepair reports whether there is a finding about one of the wanted servers, or about any server if wanted is
-// empty.
+// needsRepair reports whether there is a finding about one of the wanted servers, or about any server if
+// wanted is empty.
 func needsRepair(s decide.Snapshot, wanted []int, now time.Time) bool {
 	findings := s.Degraded.Findings
 	if s.Degraded.More > 0 {

@@ -238,8 +238,8 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	return doc, nil
 }
 
-// nextChange returns the first time after now at which a leader is due, a pause ends, or the update window can open
-// or close. It returns zero if there is no such time.
+// nextChange returns the first time after now at which a leader is due, a pause ends, or the update window
+// can open or close. It returns zero if there is no such time.
 func nextChange(s decide.Snapshot, leaderDue, now time.Time) time.Time {
 	due := []time.Time{leaderDue}
 	if p := s.Pause; p != nil && p.Until != nil && p.IsOn(now) {

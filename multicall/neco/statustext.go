@@ -90,8 +90,8 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	}
 }
 
-// joinFindings returns a line for each finding, with its first time. Findings that are the same on several servers
-// are one line.
+// joinFindings returns a line for each finding, with its first time. Findings that are the same on several
+// servers are one line.
 func joinFindings(findings []record.Finding) (lines []string) {
 	type group struct {
 		component, what string
@@ -275,8 +275,8 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	return "", console.Plain
 }
 
-// stepBar returns a bar with one character for each step: "#" for a finished step, ">" for the current step, "!" for
-// a failed step, and "." for a later step.
+// stepBar returns a bar with one character for each step: "#" for a finished step, ">" for the current step,
+// "!" for a failed step, and "." for a later step.
 func stepBar(s serverDoc, steps int) string {
 	worker := s.Record
 	switch {

@@ -21,8 +21,8 @@ type updateCmd struct {
 	reasonFlag
 }
 
-// Run requests a check for releases or, with --to, an update to that version. It prints why the leader cannot begin
-// at once.
+// Run requests a check for releases or, with --to, an update to that version. It prints why the leader cannot
+// begin at once.
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {
 		return console.Usage(errors.New("--allow-downgrade needs --to VERSION"))
@@ -163,8 +163,9 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 	return c.replaceTarget(o, s, t), nil
 }
 
-// keepInstalled returns the changes for a target that is already installed. The target replaces an earlier request
-// for a different version. Without such a request, keepInstalled returns no changes, and prints the findings.
+// keepInstalled returns the changes for a target that is already installed. The target replaces an earlier
+// request for a different version. Without such a request, keepInstalled returns no changes, and prints the
+// findings.
 func (c updateCmd) keepInstalled(o *operator, s decide.Snapshot, t record.Target) []updater.Change {
 	if earlier := s.Target; earlier != nil && !release.Same(earlier.Version, t.Version) {
 		o.note("the servers stay at %s: the requested update to %s no longer begins", t.Version, earlier.Version)

@@ -52,9 +52,9 @@ type UnitDetail struct {
 const maxFailedLines = 10
 
 // ReadUnit reads the detailed status of a unit. It reads only a few lists, even in large environments. It
-// calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do.
-// It returns settings and options as they are stored. Call [UnitDetail.HideSettings] if passwords in them must not
-// be shown. ReadUnit returns [state.ErrNotFound] if there is no such unit.
+// calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do. It
+// returns settings and options as they are stored. Call [UnitDetail.HideSettings] if passwords in them must
+// not be shown. ReadUnit returns [state.ErrNotFound] if there is no such unit.
 func ReadUnit(
 	v *state.View,
 	name string,
@@ -116,8 +116,9 @@ func ReadUnit(
 	return d, nil
 }
 
-// readProperties reads the options of the unit's service, and the unit's storage and secrets. It reads all secrets
-// that the unit or its service owns, that the unit has read, or that operators have granted to the service.
+// readProperties reads the options of the unit's service, and the unit's storage and secrets. It reads all
+// secrets that the unit or its service owns, that the unit has read, or that operators have granted to the
+// service.
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	c, err := v.Config(u.Service)
 	if err != nil {
@@ -154,8 +155,8 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	return nil
 }
 
-// readHooks reads the hooks that the unit has run, and the log lines of the last hook that failed. It also sets since
-// when an idle agent is idle.
+// readHooks reads the hooks that the unit has run, and the log lines of the last hook that failed. It also
+// sets since when an idle agent is idle.
 func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	runs, err := v.HookRuns(unit)
 	if err != nil {
@@ -269,8 +270,8 @@ func NumberOf(r state.HookRun) int64 { return r.Seq + 1 }
 func HideHookRuns(runs []state.HookRun) {
 	for i := range runs {
 		hideSecrets(&runs[i].Failure)
-		if said := runs[i].Said; said != nil {
-			hideSecrets(&said.Message)
+		if status := runs[i].Said; status != nil {
+			hideSecrets(&status.Message)
 		}
 		for n := range runs[i].Changes {
 			hideSecrets(&runs[i].Changes[n])
@@ -385,8 +386,8 @@ func skip(v *state.View, err error) error {
 	return err
 }
 
-// HideSettings hides secrets in settings and options, as the log does. It hides the whole value if the name of the
-// setting or option is that of a secret, and otherwise the secrets in the value.
+// HideSettings hides secrets in settings and options, as the log does. It hides the whole value if the name
+// of the setting or option is that of a secret, and otherwise the secrets in the value.
 func (d *UnitDetail) HideSettings() {
 	for name, value := range d.Options {
 		shown := fmt.Sprint(value)

@@ -95,9 +95,10 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	}
 }
 
-// explainFailure explains why the unit waits after the failure of a hook: for the operator's answer, or for its
-// agent to act on the answer. In the first case it adds the possible answers. target are the arguments by which juju
-// resolved finds the failure, and failure describes it. retry is the time of the automatic retry, or zero.
+// explainFailure explains why the unit waits after the failure of a hook: for the operator's answer, or for
+// its agent to act on the answer. In the first case it adds the possible answers. target are the arguments by
+// which juju resolved finds the failure, and failure describes it. retry is the time of the automatic retry,
+// or zero.
 func (d *UnitDetail) explainFailure(unit, target, failure string, answer state.Resolved, retry time.Time) {
 	if answer != state.Unresolved {
 		d.waitFor("its agent, to act on your answer to %s", failure)
@@ -162,4 +163,5 @@ func (d *UnitDetail) advise(a Advice) {
 	d.ToDo = append(d.ToDo, a.String())
 }
 
+// formatLocal returns the date and time in the local time zone.
 func formatLocal(t time.Time) string { return t.Local().Format(time.DateTime) }

@@ -143,8 +143,8 @@ func (u Unit) RelationInError() (id string, r RelationUnit) {
 	return id, r
 }
 
-// WithLife returns the text with the life in parentheses. An empty life means alive, and WithLife then returns the
-// text unchanged.
+// WithLife returns the text with the life in parentheses. An empty life means alive, and WithLife then
+// returns the text unchanged.
 func WithLife(text string, life state.Life) string {
 	if life == "" {
 		return text

@@ -168,9 +168,9 @@ func (w *input) readAgents(v *state.View) error {
 	return w.readSelection(v, presences, w.decodePresence)
 }
 
-// selectAgents adds to the selections the keys that the agents of a service's units write. It adds whole prefixes
-// for more than maxSingle units. For a service that is not shown, it adds only the keys about relations with shown
-// services.
+// selectAgents adds to the selections the keys that the agents of a service's units write. It adds whole
+// prefixes for more than maxSingle units. For a service that is not shown, it adds only the keys about
+// relations with shown services.
 func (w *input) selectAgents(uniters, presences *selection, service string, units []string) {
 	if len(units) > maxSingle {
 		uniters.prefixes = append(uniters.prefixes, keys.ServiceUniters(service))
@@ -248,9 +248,9 @@ func (w *input) readAllMachines(v *state.View) error {
 	return nil
 }
 
-// readSelection reads the records below each prefix, and then the single records. It calls decode for the records of
-// each prefix and for all single records together. It reads one prefix at a time, since all records together can be
-// too large for memory.
+// readSelection reads the records below each prefix, and then the single records. It calls decode for the
+// records of each prefix and for all single records together. It reads one prefix at a time, since all
+// records together can be too large for memory.
 func (w *input) readSelection(
 	v *state.View,
 	s selection,

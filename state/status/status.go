@@ -258,14 +258,14 @@ func (w *input) readServices(v *state.View) error {
 	return nil
 }
 
-// decodeService decodes a service's record, or the status that units have set for the service. It ignores the value
-// of any other key below the service, but adds the service's name to w.named for each key.
+// decodeService decodes a service's record, or the status that units have set for the service. It ignores the
+// value of any other key below the service, but adds the service's name to w.named for each key.
 func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
-	name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
+	name, subkey, hasSubkey := strings.Cut(kv.Key[len(keys.Services):], "/")
 	w.named[name] = true
 
 	switch {
-	case !below:
+	case !hasSubkey:
 		service, err := keyspace.Decode[state.Service](kv)
 		if v.Keys().Skips(err) {
 			return nil
@@ -275,7 +275,7 @@ func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
 		}
 		service.Name = name
 		w.services[name] = service
-	case rest == "status":
+	case subkey == "status":
 		status, err := keyspace.Decode[state.WorkloadStatus](kv)
 		if v.Keys().Skips(err) {
 			return nil
@@ -431,7 +431,8 @@ func (w *input) principalsOf(s state.Service) []string {
 	return slices.Compact(names)
 }
 
-// relatedServices returns the services that are related to a service, by the names of the service's own endpoints.
+// relatedServices returns the services that are related to a service, by the names of the service's own
+// endpoints.
 func (w *input) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.relationsOf[service] {

@@ -161,9 +161,9 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	}
 }
 
-// addRelations adds the unit to the ends of its relations, and returns its relations by the names of its service's
-// endpoints. Units of a service whose states are the same share one map, so that large statuses need less memory. The
-// returned map must not be changed.
+// addRelations adds the unit to the ends of its relations, and returns its relations by the names of its
+// service's endpoints. Units of a service whose states are the same share one map, so that large statuses
+// need less memory. The returned map must not be changed.
 func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
 	key := u.Service // the map's key in w.shared, which contains the states of all relations

@@ -11,20 +11,20 @@ import (
 // Word returns the unit's status in one word, for the terminal and the web page. It returns the charm's status,
 // unless the agent is lost or has failed, or a hook has failed.
 func (u Unit) Word() string {
-	said := u.WorkloadInfo().Current
+	current := u.WorkloadInfo().Current
 	switch {
 	case u.State == state.UnitDown:
 		return "down"
 	case u.Trouble != nil || IsErrorState(u.State):
 		return "error"
-	case said == "maintenance" && u.Workload == nil:
+	case current == "maintenance" && u.Workload == nil:
 		// The status is not the charm's own: its agent installs the charm.
 		return "installing"
-	case said == "unknown":
+	case current == "unknown":
 		return u.State
 	}
 
-	return said
+	return current
 }
 
 // Since returns the time at which the unit got the status that Word returns, or zero if the time is unknown. The
@@ -39,8 +39,8 @@ func (u Unit) Since() time.Time {
 
 	trouble := cmp.Or(u.Trouble, &state.Trouble{})
 	info := cmp.Or(u.Info, &UnitStateInfo{})
-	said := cmp.Or(u.Workload, &Workload{})
-	return cmp.Or(trouble.Since, info.Since, said.Since)
+	workload := cmp.Or(u.Workload, &Workload{})
+	return cmp.Or(trouble.Since, info.Since, workload.Since)
 }
 
 // HeldByRelation returns the relation in which a hook has failed, if that is the only reason why the unit is

@@ -149,7 +149,8 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		// If the state lies inside this directory, the old process may use a different copy of the state. It
 		// then does not learn that it has lost the claim.
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
-		if held && o.parts.Claims.IsAlive(old) && isStateInside {
+		isHolderAlive := held && o.parts.Claims.IsAlive(old)
+		if isHolderAlive && isStateInside {
 			_, hint := o.describeHolder(old)
 			return console.Hint(
 				fmt.Errorf("cannot take over machine %s: %s is still running, with a state of its own; stop it first",

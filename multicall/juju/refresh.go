@@ -439,7 +439,8 @@ func (u *upgrade) describeMove() string {
 // an archive.
 func (u *upgrade) writeRevision() {
 	r := u.target.release
-	if !u.target.bumped || r == nil || !r.isLocal() || r.found.Path != u.target.origin.Path {
+	isLocal := r != nil && r.isLocal() && r.found.Path == u.target.origin.Path
+	if !u.target.bumped || !isLocal {
 		return
 	}
 

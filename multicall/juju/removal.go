@@ -168,12 +168,14 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	}
 
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
-		going := leaves(name) || leaves(u.Principal)
-		if going && relation == "" && u.Info.Hook == "install" {
+		isLeaving := leaves(name) || leaves(u.Principal)
+		installFailed := relation == "" && u.Info.Hook == "install"
+		if isLeaving && installFailed {
+			// The unit does not wait for an answer to this error.
 			o.note("%s is removed without hooks: its install hook has failed", name)
 			return false
 		}
-		return going
+		return isLeaving
 	})
 }
 

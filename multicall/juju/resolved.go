@@ -348,7 +348,8 @@ func (o *operator) noteErrors(
 			relations := u.Relations[end].Relations
 			for _, id := range slices.Sorted(maps.Keys(relations)) {
 				r := relations[id]
-				if r.State == state.RelationError && r.Resolved == state.Unresolved && blocks(name, u, id) {
+				isUnresolved := r.State == state.RelationError && r.Resolved == state.Unresolved
+				if isUnresolved && blocks(name, u, id) {
 					o.noteError(id+" of "+name, name+" "+id, r.Message, r.NextRetry)
 				}
 			}

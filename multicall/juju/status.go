@@ -294,10 +294,15 @@ const agoInterval = 10 * time.Second
 
 // watchInterval returns the interval at which watch reads again if nothing has changed. 0 means never.
 func (c statusCmd) watchInterval(o *operator) time.Duration {
-	if c.Watch.interval == 0 && c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out) {
+	if c.Watch.interval != 0 {
+		return c.Watch.interval
+	}
+
+	showsAgo := c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out)
+	if showsAgo {
 		return agoInterval
 	}
-	return c.Watch.interval
+	return 0
 }
 
 // joinLines returns the escaped lines as one text.

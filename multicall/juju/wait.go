@@ -192,7 +192,8 @@ func (w *settleWaiter) note(progress settlement, stop func()) error {
 	w.seen = progress
 	w.most = max(w.most, progress.units)
 
-	isStalled := w.drains && w.timeout > 0 && !progress.running && time.Since(w.changed) >= w.timeout
+	hasTimedOut := w.timeout > 0 && time.Since(w.changed) >= w.timeout
+	isStalled := w.drains && hasTimedOut && !progress.running
 	isHopeless := !w.drains && len(progress.failed)+len(progress.unmatched) > 0
 	if len(progress.pending) == 0 || isStalled || isHopeless {
 		stop()

@@ -60,22 +60,24 @@ func (o *operator) encode(format string, data any) error {
 
 // encodeAs returns data as YAML, or as one line of JSON if the format is json. JSON can contain only UTF-8, so
 // encodeAs returns an error if a value has other bytes.
-func encodeAs(format string, data any) (encoded []byte, err error) {
-	if format == "json" {
-		encoded, err = json.Marshal(data)
-		if text.LosesBytes(encoded) {
-			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"),
-				"to print the value in base64: --format yaml")
+func encodeAs(format string, data any) ([]byte, error) {
+	if format != "json" {
+		encoded, err := text.MarshalYAML(data)
+		if err != nil {
+			return nil, fmt.Errorf("internal error: %w", err)
 		}
-		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
-	} else {
-		encoded, err = text.MarshalYAML(data)
+		return encoded, nil
 	}
+
+	encoded, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
-
-	return encoded, nil
+	if text.LosesBytes(encoded) {
+		return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"),
+			"to print the value in base64: --format yaml")
+	}
+	return append([]byte(text.EscapeJSON(string(encoded))), '\n'), nil
 }
 
 // printTable prints the table if the format is tabular, and the data in any other format.

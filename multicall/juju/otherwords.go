@@ -242,16 +242,17 @@ func isNamespaceOption(word, next string) bool {
 	return option == "--namespace" || word == "-n" && !isNumber
 }
 
-// includeSources replaces each name among the arguments of debug-log by the option that selects its log.
+// includeSources replaces each argument of debug-log that names a unit, an application or a machine with the option
+// that selects its log. These are all arguments except options and their values.
 func includeSources(args []string) []string {
 	line := append([]string{"debug-log"}, args...)
-	sources, err := ownCommand().Words(line)
+	indexes, err := ownCommand().Words(line)
 	if err != nil {
 		// The same error ends the command when it parses its arguments.
 		return args
 	}
 
-	for _, i := range sources {
+	for _, i := range indexes {
 		line[i] = "--include=" + logSource(line[i])
 	}
 	return line[1:]

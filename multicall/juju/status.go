@@ -196,7 +196,8 @@ func (c statusCmd) layout(o *operator) statusTables {
 	}
 
 	t.width = console.SizeOf(out).Width
-	// Where the terminal is not redrawn, a heading with the time would make each text differ from the last.
+	// Only a terminal that --watch redraws gets a heading. On others, the time in the heading would make each status
+	// differ from the last.
 	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) {
 		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
 	}

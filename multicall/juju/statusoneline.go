@@ -22,9 +22,11 @@ func writeOneline(w io.Writer, s status.Status) error {
 	var write func(name, indent string)
 	write = func(name, indent string) {
 		u := units[name]
-		ports := strings.TrimSuffix(" "+strings.Join(u.OpenPorts, ", "), " ")
-		line := fmt.Sprintf("%s- %s: %s (agent:%s, workload:%s)%s", indent, name, u.PublicAddress, u.AgentInfo().Current,
-			u.WorkloadInfo().Current, ports)
+		line := fmt.Sprintf("%s- %s: %s (agent:%s, workload:%s)", indent, name, u.PublicAddress, u.AgentInfo().Current,
+			u.WorkloadInfo().Current)
+		if len(u.OpenPorts) > 0 {
+			line += " " + strings.Join(u.OpenPorts, ", ")
+		}
 		fmt.Fprintln(out, text.Escape(line))
 
 		for _, subordinate := range u.Subordinates {

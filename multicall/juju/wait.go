@@ -183,7 +183,9 @@ func (w *settleWaiter) outcome() error {
 		fmt.Errorf("after %s, still waiting for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
-// note records and shows the progress. It calls stop once nothing is pending, or waiting is useless.
+// note records and shows the progress. It calls stop once nothing is pending, or waiting is useless. A waiter with
+// drains set gives up after the timeout without changes. Any other waiter gives up once a unit has failed, or a
+// pattern matches nothing.
 func (w *settleWaiter) note(progress settlement, stop func()) error {
 	if !slices.Equal(progress.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()

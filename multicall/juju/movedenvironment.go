@@ -106,8 +106,9 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	})
 }
 
-// relocateState corrects the record of a directory that was moved, if the store lies inside it and the
-// record names it by its old path.
+// relocateState corrects the path of the store in the environment's record after the environment's directory was
+// moved, and returns e with that path. It changes nothing unless the store lies inside the directory, and does
+// not exist at its recorded path.
 func relocateState(e home.Environment) (home.Environment, error) {
 	path, isFile := strings.CutPrefix(e.State, "sqlite:")
 	if !isFile {

@@ -78,7 +78,7 @@ func IsOtherTool(word string) bool {
 }
 
 // cutToolOptions removes options that choose files and profiles of compose and kubectl, with their values, from
-// the front of words. bijou has models instead of them.
+// the front of words. bijou has models instead of such files.
 func cutToolOptions(words []string) []string {
 	for len(words) > 1 {
 		option, _, joined := strings.Cut(words[0], "=")
@@ -101,8 +101,8 @@ func namespaceOptions() []string {
 	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
 }
 
-// countIgnored returns how many words the option at the beginning of args has, with its value, if it is an
-// option that Juju has and bijou ignores. It returns 0 for any other word.
+// countIgnored returns how many words at the beginning of args belong to an option of Juju that bijou ignores:
+// the option and, as a separate word, its value. It returns 0 if args begin with any other word.
 func countIgnored(args []string) int {
 	option, _, joined := strings.Cut(args[0], "=")
 	switch {
@@ -219,7 +219,7 @@ func logWords(words []string) []string {
 			}
 			translated = append(translated, "--lines="+value)
 		case slices.Contains(logOptions(), option):
-			// debug-log always does this, without an option.
+			// debug-log always works as with this option.
 		default:
 			translated = append(translated, words[i])
 		}

@@ -12,7 +12,7 @@ import (
 	"bijou/state/osutil"
 )
 
-// outputFlag is Juju's flag for commands that print data.
+// outputFlag is Juju's flag --output, for commands that print data.
 type outputFlag struct {
 	Output string `short:"o" placeholder:"FILE" help:"Write to this file instead of stdout, replacing it as a whole."`
 }
@@ -20,7 +20,7 @@ type outputFlag struct {
 // outputFile implements outputting for every command that embeds the flag.
 func (f outputFlag) outputFile() string { return f.Output }
 
-// outputting is a command whose stdout can go to a file.
+// outputting is a command that can write its output to a file.
 type outputting interface{ outputFile() string }
 
 // runInto runs the command. If the command names an output file, runInto writes the output to that file once

@@ -37,7 +37,7 @@ type Parts struct {
 	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
 	// OtherJuju returns the path of a program called juju on PATH that is not bijou, or "" if there is none.
 	OtherJuju func() string
-	// Fault is for tests. Unless it is nil, it is called at named points.
+	// Fault, if it is not nil, is called at named points, so that tests can kill the program there.
 	Fault func(point string)
 }
 

@@ -65,7 +65,8 @@ func (c refreshCmd) Run(o *operator) error {
 	})
 }
 
-// sweepCharms removes revisions that no unit runs, such as those that an upgrade leaves behind.
+// sweepCharms removes revisions that no unit runs, such as a revision that an upgrade has replaced. If it fails,
+// it prints a warning.
 func (o *operator) sweepCharms(s *state.State) {
 	if err := sweep.Charms(o.ctx, s, time.Now()); err != nil {
 		o.note("warning: cannot remove revisions that no unit runs; they will be removed later: %v", err)

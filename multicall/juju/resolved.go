@@ -176,7 +176,7 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 		return joinErrors(obstacles)
 	})
 
-	// With one subject, it is plain that nothing was changed.
+	// With one subject, the error itself shows that nothing was changed.
 	if err != nil && len(subjects) > 1 {
 		return console.Hint(err, "nothing was changed")
 	}

@@ -24,7 +24,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 		return console.Hint(console.Usage(errors.New("no machines given: want their ids, or --all")), "juju machines lists them")
 	}
 
-	// nil keeps the machines' constraints.
+	// If newConstraints is nil, the machines keep their constraints.
 	var newConstraints *constraints.Value
 	if c.Constraints != nil {
 		given, err := parseConstraints(*c.Constraints)

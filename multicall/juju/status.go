@@ -241,7 +241,7 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 	view := newJujuStatus(s)
 	if c.Watch.set {
-		// Its timestamp would make each status differ from the last.
+		// The controller's timestamp would make each status differ from the last.
 		view.Controller = nil
 	}
 	return view

@@ -14,8 +14,8 @@ import (
 
 // writeDot draws the status in graphviz's language. Services are boxes. Relations are edges from the
 // requiring to the providing service. A label shows the relation's number, and its name at either end.
-// Entities in error are red, and dying entities are dashed. A service is dotted if the status has only its
-// relations.
+// Entities in error are red, and dying entities are dashed. A service is dotted if the status shows only
+// its relations.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph model {\n  node [shape=box];\n")

@@ -21,7 +21,8 @@ func isEyeCatching(word string) bool {
 	return status.IsErrorState(word) || word == "blocked" || word == "waiting"
 }
 
-// wordColour returns the colour of a status: green for a good one, and otherwise as stateColour does.
+// wordColour returns the colour of a status: green for a good status, yellow for "installing" and "stopped", and
+// otherwise the colour that stateColour returns.
 func wordColour(word string) console.Colour {
 	switch word {
 	case "active", "available", "running", "up":

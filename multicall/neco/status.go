@@ -42,7 +42,7 @@ type statusDoc struct {
 	Release string   `json:"release,omitempty"` // the newest acceptable release
 	// Replaced, if set, describes how the files of the servers' release have changed since their update.
 	Replaced string `json:"replaced,omitempty"`
-	// Refused are releases that servers would install if they could be installed.
+	// Refused are releases that servers would install, but that cannot be installed.
 	Refused []record.Refusal `json:"refused,omitempty"`
 	// NoRoom is the release that servers would install if they had enough disk space.
 	NoRoom *record.NoRoom `json:"no-room,omitempty"`

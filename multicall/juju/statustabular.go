@@ -89,9 +89,11 @@ func (t statusTables) parts() (parts []statusPart) {
 	parts = append(parts, heading, provisionerTable(t.status))
 
 	if t.wide {
-		parts = append(parts, serviceTable(t.status), wideUnitTable(t.status), wideRunningTable(t.status), machineTable(t.status, nil))
+		parts = append(parts, serviceTable(t.status), wideUnitTable(t.status),
+			wideRunningTable(t.status), machineTable(t.status, nil))
 	} else {
-		parts = append(parts, applicationTable(t.status), unitTable(t.status, t.now), runningTable(t.status, t.now), t.machines())
+		parts = append(parts, applicationTable(t.status), unitTable(t.status, t.now),
+			runningTable(t.status, t.now), t.machines())
 	}
 
 	switch {

@@ -41,6 +41,7 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	}
 
 	if revision != nil && u.cmd.Switch == "" {
+		// The environment may already have this revision of the service's charm.
 		kept, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
 			return v.StoreCharm(u.service.Origin.ID, *revision)
 		})
@@ -132,6 +133,7 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	case u.cmd.Revision != nil:
 		w.Revision = *u.cmd.Revision
 	case u.cmd.Switch == "" && u.cmd.Channel == "":
+		// The service asks for a newer release of its own charm.
 		w.ID = s.Origin.ID
 		w.Have = s.Origin.Revision
 	}

@@ -16,7 +16,9 @@ type runCmd struct {
 
 // Run runs an action of a charm. With a command after two dashes, it runs that command as juju exec does.
 func (c runCmd) Run(o *operator) error {
-	if len(o.command) == 0 && len(c.Units) > 1 && !isUnitWord(c.Units[0]) {
+	// Without a command, the units must precede the action.
+	isMisplaced := len(c.Units) > 1 && !isUnitWord(c.Units[0])
+	if len(o.command) == 0 && isMisplaced {
 		return refuseNonUnit(c.Units[0], c.Units[1:])
 	}
 

@@ -131,7 +131,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (queued []actions
 }
 
 // mergeParams returns the action's parameters. Values of the command line take precedence over values of the
-// file. It parses them by the schema of the unit's charm.
+// file. mergeParams parses the values of the command line by the schema of the unit's charm.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	declared, err := actions.Declared(v, unit)
 	if err != nil {

@@ -27,11 +27,12 @@ func (c showOperationCmd) Run(o *operator) error {
 		c.Words = c.Words[:1]
 	}
 
-	id, notANumber := strconv.Atoi(c.Words[0])
+	id, idErr := strconv.Atoi(c.Words[0])
+	isID := idErr == nil
 	switch {
-	case len(c.Words) == 2 && notANumber != nil:
+	case len(c.Words) == 2 && !isID:
 		return c.showSchema(o, c.Words[0], c.Words[1])
-	case len(c.Words) > 1 || notANumber != nil:
+	case len(c.Words) > 1 || !isID:
 		return console.Hint(console.Usage(errors.New("cannot show an action: want one id, or an application and an action")),
 			"to list the ids: juju operations; to list the actions: juju actions APPLICATION")
 	}

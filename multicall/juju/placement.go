@@ -17,7 +17,8 @@ type placementFlags struct {
 	To            string   `placeholder:"MACHINE" help:"Put the units on MACHINE, or with \"new\" each unit on a new machine. Several machines, separated by commas, get one unit each."`
 }
 
-// check returns a usage error if the flags contradict each other.
+// check returns a usage error if the flags contradict each other, or name a zone, a container or an invalid number of
+// units.
 func (p placementFlags) check() error {
 	if len(p.AttachStorage) > 0 && p.NumUnits != 1 {
 		return console.Usage(errors.New("--attach-storage is for one unit: leave out -n"))

@@ -18,7 +18,7 @@ func (u Unit) Word() string {
 	case u.Trouble != nil || IsErrorState(u.State):
 		return "error"
 	case current == "maintenance" && u.Workload == nil:
-		// The status is not the charm's own: its agent installs the charm.
+		// The charm has not set this status: the unit's agent is installing the charm.
 		return "installing"
 	case current == "unknown":
 		return u.State

@@ -48,7 +48,10 @@ func (c setConstraintsCmd) Run(o *operator) error {
 	}
 
 	owner := cmp.Or(c.Service, "the model")
-	shown := cmp.Or(v.String(), "none")
+	shown := v.String()
+	if shown == "" {
+		shown = "none"
+	}
 	o.note("constraints of %s are now %s; they apply to machines added later", owner, shown)
 	return nil
 }

@@ -62,8 +62,8 @@ func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) 
 	}
 }
 
-// giveSecretKeys writes the keys into the environment's directory on this host, and into the directory on each
-// machine that has its own.
+// giveSecretKeys writes the keys into the environment's directory on this host, and on each machine that does not
+// use that directory.
 func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secret.Keyring) error {
 	if err := e.SecretKeys().Write(ring); err != nil {
 		return err

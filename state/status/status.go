@@ -161,7 +161,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 		shared:         map[string]map[string]UnitRelation{},
 	}
 
-	// Each step needs the results of the steps before it.
+	// Later steps need the results of earlier ones.
 	steps := []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines, w.readWaiting}
 	for _, read := range steps {
 		if err := read(v); err != nil {

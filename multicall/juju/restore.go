@@ -112,16 +112,20 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 	}
 
 	b := bootstrap{o: r.o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
-	err := b.inspectProvider()
-	if err == nil {
-		err = b.run()
-	}
-
-	// With --replace, the directory may have files that this call has not created.
+	err := r.create(&b)
 	if err != nil && !r.cmd.Replace {
+		// With --replace, the directory may have files that this call has not created.
 		return errors.Join(err, b.undo())
 	}
 	return err
+}
+
+// create inspects the provider, and then creates the environment from the backup.
+func (r *restore) create(b *bootstrap) error {
+	if err := b.inspectProvider(); err != nil {
+		return err
+	}
+	return b.run()
 }
 
 // finishInterrupted starts an environment that an interrupted call has completely restored from this backup. done

@@ -30,7 +30,8 @@ func (c runActionCmd) Run(o *operator) error {
 	}
 
 	if c.Params != "" {
-		if call.file, err = readParams(c.Params); err != nil {
+		call.file, err = readParams(c.Params)
+		if err != nil {
 			return console.Usage(err)
 		}
 	}

@@ -82,17 +82,26 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 			continue
 		}
 
-		to, err := o.parts.Providers.Access(e, env, m)
-		if err == nil && to.Host != "" {
-			err = to.putSecretKeys(data)
-		}
-		if err != nil {
+		if err := o.copySecretKeys(e, env, m, data); err != nil {
 			return console.Hint(fmt.Errorf("cannot copy the keys for secrets to machine %s: %w", m.ID, err),
 				"secrets still use a key that the machine has; run this again once the machine is reachable")
 		}
 	}
 
 	return nil
+}
+
+// copySecretKeys copies the file of keys to one machine. It does nothing if the machine uses the environment's
+// directory on this host.
+func (o *operator) copySecretKeys(e home.Environment, env state.Environment, m state.Machine, data []byte) error {
+	access, err := o.parts.Providers.Access(e, env, m)
+	if err != nil {
+		return err
+	}
+	if access.Host == "" {
+		return nil
+	}
+	return access.putSecretKeys(data)
 }
 
 // putSecretKeys replaces the file of keys in the environment's directory on a machine.

@@ -28,7 +28,8 @@ func (c startCmd) Run(o *operator) error {
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })
 		})
 	case c.Moved:
-		if e, err = o.claimMachines(e); err != nil {
+		e, err = o.claimMachines(e)
+		if err != nil {
 			return err
 		}
 	}

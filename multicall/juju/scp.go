@@ -72,7 +72,8 @@ type copiedFile struct {
 }
 
 // readPlaces returns the unit or machine that the words name, and the files; the last file is the destination. It
-// returns an error if the words name no unit or machine, or name more than one.
+// returns an error if the words name no unit or machine, or name more than one, or if a file of this host would be
+// copied to this host.
 func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []copiedFile, err error) {
 	last := len(words) - 1
 	place, name, toMachine := o.cutRemote(words[last])
@@ -81,14 +82,14 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 		to = copiedFile{name: name, remote: true}
 	}
 
+	var local []string // files of this host, if the destination is on this host too
 	for _, word := range words[:last] {
 		source, name, fromMachine := o.cutRemote(word)
 		switch {
 		case fromMachine && toMachine:
 			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: first copy to this host"))
 		case !fromMachine && !toMachine:
-			err := console.Usage(errors.New("cannot copy: no remote file given: want UNIT:FILE or MACHINE:FILE"))
-			return "", nil, console.Hint(err, hintCopy(words)...)
+			local = append(local, word)
 		case fromMachine && len(files) > 0 && source != place:
 			return "", nil, console.Usage(errors.New("cannot copy from two machines at once"))
 		case fromMachine:
@@ -97,6 +98,14 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 		default:
 			files = append(files, copiedFile{name: word})
 		}
+	}
+
+	if len(local) > 0 {
+		err := errors.New("cannot copy: no remote file given: want UNIT:FILE or MACHINE:FILE")
+		if len(files) > 0 {
+			err = fmt.Errorf("cannot copy %q to %q: both are on this host", local[0], words[last])
+		}
+		return "", nil, console.Hint(console.Usage(err), hintCopy(words)...)
 	}
 
 	return place, append(files, to), nil

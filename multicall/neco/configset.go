@@ -27,9 +27,13 @@ func (c configSetCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 
-	startsUpdates := false
-	config := record.Config{}
+	var startsUpdates bool
+	var config record.Config
 	err = o.update(func(tx *keyspace.Tx) error {
+		// After a conflict, this function runs again.
+		startsUpdates = false
+		config = record.Config{}
+
 		// If the snapshot cannot be read, this setting may fix the problem.
 		if s, err := decide.Load(tx.View, o.parts.Version); err == nil {
 			leavesNone := setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone

@@ -152,7 +152,7 @@ func (k removalKind) removeEach(ctx context.Context, names []string) error {
 }
 
 // noteBlockedRemoval prints the hook errors that delay the removal. names are units and services. A unit in error
-// is concerned if it, its service or its principal is in names.
+// is concerned if it, its principal, or the service of either is in names.
 func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	serviceOf := func(name string) string {
 		service, _, _ := strings.Cut(name, "/")

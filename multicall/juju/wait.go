@@ -184,8 +184,8 @@ func (w *settleWaiter) outcome() error {
 }
 
 // note records and shows the progress. It calls stop once nothing is pending, or waiting is useless. A waiter with
-// drains set gives up after the timeout without changes. Any other waiter gives up once a unit has failed, or a
-// pattern matches nothing.
+// drains set gives up after the timeout without changes, unless a hook is running. Any other waiter gives up once a
+// unit has failed, or a pattern matches nothing.
 func (w *settleWaiter) note(progress settlement, stop func()) error {
 	if !slices.Equal(progress.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()

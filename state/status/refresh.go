@@ -12,8 +12,9 @@ import (
 )
 
 // Refresh updates a status of the whole environment after changes in the scope [state.WatchAll]. After changes of
-// units it reads only these units again, and returns their names. After any other change it reads everything, and
-// all is true. It updates the version of a service's workload, which units set, only if all is true.
+// units it reads only these units again, and returns their names. After any other change that the status shows, it
+// reads everything, and all is true. It updates the version of a service's workload, which units set, only if all
+// is true.
 func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
 	units, all = concernedBy(changes)
 	if all {

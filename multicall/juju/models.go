@@ -44,10 +44,10 @@ func (c modelsCmd) Run(o *operator) error {
 
 // modelRow is an environment in the list.
 type modelRow struct {
-	provider, word  string
-	machines, units string // empty if the store cannot be read
-	store           string
-	why             string // why the store cannot be read
+	provider, status string
+	machines, units  string // empty if the store cannot be read
+	store            string
+	message          string // why the store cannot be read
 }
 
 // printModels prints a table of the environments. It reads all of them at once, since each may be slow.
@@ -72,7 +72,8 @@ func (o *operator) printModels(names []string, current string) error {
 		if name == current {
 			name += " *"
 		}
-		t.AddWhole(wordColour(r.word), console.NoTail, name, r.provider, r.word, r.machines, r.units, r.store, r.why)
+		t.AddWhole(wordColour(r.status), console.NoTail,
+			name, r.provider, r.status, r.machines, r.units, r.store, r.message)
 	}
 
 	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
@@ -85,16 +86,16 @@ const modelTimeout = 2 * time.Second
 func (o *operator) readModel(name string) modelRow {
 	e, err := o.home.Environment(name)
 	if err != nil {
-		return modelRow{word: "error", why: text.FirstLine(err.Error())}
+		return modelRow{status: "error", message: text.FirstLine(err.Error())}
 	}
 
-	r := modelRow{provider: e.Provider, word: "available", store: text.HideSecrets(e.State)}
+	r := modelRow{provider: e.Provider, status: "available", store: text.HideSecrets(e.State)}
 	if e.Phase == home.Removing {
-		r.word = "destroying"
+		r.status = "destroying"
 		return r
 	}
 	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
-		r.word = "stopped"
+		r.status = "stopped"
 	}
 
 	ctx, cancel := context.WithTimeout(o.ctx, modelTimeout)
@@ -126,10 +127,11 @@ func (o *operator) readModel(name string) modelRow {
 	return r
 }
 
+// unreadable returns the row for an environment whose store cannot be read. err is the reason.
 func (r modelRow) unreadable(err error) modelRow {
-	r.word = "error"
+	r.status = "error"
 	r.machines = ""
 	r.units = ""
-	r.why = strings.TrimSpace(text.HideSecrets(text.FirstLine(err.Error())))
+	r.message = strings.TrimSpace(text.HideSecrets(text.FirstLine(err.Error())))
 	return r
 }

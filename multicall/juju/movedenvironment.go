@@ -39,12 +39,16 @@ func (o *operator) checkStopped(e home.Environment) error {
 }
 
 // refuseCopy returns an error if this directory is a copy of the environment's directory, or was moved. That
-// is the case if the environment's store is a file, and a different directory holds machine 0.
+// is the case if the environment's store is a file, and a different directory holds the claim of machine 0.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
-	// There is no directory, or several hosts share the store and each has its own directory.
-	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
+	if e.Dir == "" {
 		return nil
 	}
+	if !strings.HasPrefix(e.State, "sqlite:") {
+		// Several hosts can share this store, and each host has its own directory.
+		return nil
+	}
+
 	here, err := o.parts.Claims.Holder(e.MachineDir("0"))
 	if err != nil {
 		return err
@@ -76,6 +80,7 @@ func (o *operator) checkOriginal(e home.Environment) error {
 
 // claimMachines claims the environment's machines for this directory: all machines of a local environment, or
 // machine 0 of any other environment. Processes that run these machines from a different directory then end.
+// claimMachines returns e with the current path of its store.
 func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	e, err := relocateState(e)
 	if err != nil {
@@ -101,11 +106,15 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	})
 }
 
-// relocateState corrects the record of a directory that was moved, if the store lies inside it and the
-// record names it by its old path.
+// relocateState corrects the path of the store in the environment's record after the environment's directory was
+// moved, and returns e with that path. It changes nothing unless the store lies inside the directory, and does
+// not exist at its recorded path.
 func relocateState(e home.Environment) (home.Environment, error) {
-	path, file := strings.CutPrefix(e.State, "sqlite:")
-	if _, err := os.Lstat(path); !file || !errors.Is(err, fs.ErrNotExist) {
+	path, isFile := strings.CutPrefix(e.State, "sqlite:")
+	if !isFile {
+		return e, nil
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return e, nil
 	}
 	if _, err := os.Lstat(e.StateFile()); err != nil {
@@ -116,8 +125,9 @@ func relocateState(e home.Environment) (home.Environment, error) {
 	return e, e.Save()
 }
 
-// claimMachine claims the machine for this directory. It waits for the end of a process on this host that
-// runs the machine from a different directory.
+// claimMachine claims the machine for this directory, and waits until a process on this host that runs the
+// machine from a different directory has ended. It does nothing if the claim belongs to this directory already,
+// or if the environment has no such machine.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Claims.Holder(e.MachineDir(id))
 	if err != nil {
@@ -130,12 +140,18 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 
 	err = s.Update(o.ctx, func(tx *state.Tx) (err error) {
 		old, held, err = tx.ClaimHolder(id)
-		if err != nil || held && old.SamePlace(here) {
+		if err != nil {
 			return err
 		}
+		if held && old.SamePlace(here) {
+			return nil
+		}
 
+		// If the state lies inside this directory, the old process may use a different copy of the state. It
+		// then does not learn that it has lost the claim.
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
-		if held && o.parts.Claims.IsAlive(old) && isStateInside {
+		isHolderAlive := held && o.parts.Claims.IsAlive(old)
+		if isHolderAlive && isStateInside {
 			_, hint := o.describeHolder(old)
 			return console.Hint(
 				fmt.Errorf("cannot take over machine %s: %s is still running, with a state of its own; stop it first",
@@ -174,6 +190,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 		if backoff.Sleep(ctx, processPollInterval) == nil {
 			continue
 		}
+		// Either the operator has interrupted the command, or haltTimeout has passed.
 		if err := o.ctx.Err(); err != nil {
 			return err
 		}
@@ -191,6 +208,8 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	return nil
 }
 
+// describeHolder returns the end of a sentence about a holder whose process does not end, and a hint with the
+// command that ends the process.
 func (o *operator) describeHolder(old state.Holder) (state, hint string) {
 	if o.parts.Claims.IsStopped(old) {
 		return "is suspended, and cannot end", fmt.Sprintf("to end it: kill -9 %d; to let it continue: kill -CONT %[1]d",

@@ -27,7 +27,7 @@ type operationsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints a line for each action.
+// Run prints the actions that the arguments and options select, in the order of their ids.
 func (c operationsCmd) Run(o *operator) error {
 	if c.Limit < 0 || c.Offset < 0 {
 		return console.Usage(errors.New("cannot list actions: --limit and --offset must not be negative"))
@@ -56,43 +56,57 @@ func (c operationsCmd) Run(o *operator) error {
 	return o.printTable(c.Format, docs, t)
 }
 
-// wants reports whether the options select the action.
+// wants reports whether --apps, --actions and --status select the action. An option that is not given selects
+// every action.
 func (c operationsCmd) wants(a actions.Action) bool {
 	app, _, _ := strings.Cut(a.Unit, "/")
-	in := func(word string, words []string) bool { return len(words) == 0 || slices.Contains(words, word) }
-	return in(app, c.Apps) && in(a.Name, c.Names) && in(string(a.Status), c.Status)
+	selects := func(option []string, word string) bool {
+		return len(option) == 0 || slices.Contains(option, word)
+	}
+
+	return selects(c.Apps, app) && selects(c.Names, a.Name) && selects(c.Status, string(a.Status))
 }
 
-// readActions returns the actions with the given ids and of the given units, or all actions, sorted by id.
-func (c operationsCmd) readActions(v *state.View) (all []actions.Action, err error) {
+// readActions returns the actions that c.Which names by their ids or units, or all actions if c.Which is empty.
+// The actions are sorted by id, and each is returned once.
+func (c operationsCmd) readActions(v *state.View) ([]actions.Action, error) {
 	if len(c.Which) == 0 {
 		return actions.List(v, "")
 	}
 
+	var found []actions.Action
 	for _, word := range c.Which {
-		var some []actions.Action
-		id, notANumber := strconv.Atoi(word)
-		switch {
-		case notANumber == nil:
-			some = make([]actions.Action, 1)
-			some[0], err = actions.Get(v, id)
-		case charm.IsUnit(word):
-			if _, err = v.Unit(word); err == nil {
-				some, err = actions.List(v, word)
-			}
-		default:
-			err = console.Usage(fmt.Errorf("%q is neither an action's id nor a unit", word))
-		}
+		named, err := readActionsOf(v, word)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		found = append(found, named...)
 	}
 
-	slices.SortFunc(all, func(a, b actions.Action) int { return a.ID - b.ID })
-	return slices.CompactFunc(all, func(a, b actions.Action) bool { return a.ID == b.ID }), nil
+	slices.SortFunc(found, func(a, b actions.Action) int { return a.ID - b.ID })
+	return slices.CompactFunc(found, func(a, b actions.Action) bool { return a.ID == b.ID }), nil
 }
 
+// readActionsOf returns the action whose id is word, or all actions of the unit whose name is word.
+func readActionsOf(v *state.View, word string) ([]actions.Action, error) {
+	if id, err := strconv.Atoi(word); err == nil {
+		action, err := actions.Get(v, id)
+		if err != nil {
+			return nil, err
+		}
+		return []actions.Action{action}, nil
+	}
+
+	if !charm.IsUnit(word) {
+		return nil, console.Usage(fmt.Errorf("%q is neither an action's id nor a unit", word))
+	}
+	if _, err := v.Unit(word); err != nil {
+		return nil, err
+	}
+	return actions.List(v, word)
+}
+
+// actionTitle returns the action's name or, for a command, the beginning of its command line.
 func actionTitle(a actions.Action) string {
 	if !a.IsCommand() {
 		return a.Name
@@ -117,6 +131,7 @@ func actionTook(a actions.Action) string {
 	return formatTook(a.Completed.Sub(a.Started))
 }
 
+// actionColour returns the colour of an action's row: red if the action has failed, and none otherwise.
 func actionColour(status actions.Status) console.Colour {
 	if status == actions.Failed {
 		return console.Red

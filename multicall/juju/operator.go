@@ -31,6 +31,7 @@ type operator struct {
 	until    string   // the state that --wait waits for
 }
 
+// formatCount returns n with the noun in the singular or plural, such as "1 unit" or "2 units".
 func formatCount(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -57,23 +58,26 @@ func (o *operator) encode(format string, data any) error {
 	return err
 }
 
-// encodeAs returns data as YAML, or as one line of JSON if that is the format. It returns an error if JSON cannot
-// contain a value.
-func encodeAs(format string, data any) (encoded []byte, err error) {
-	if format == "json" {
-		encoded, err = json.Marshal(data)
-		if text.LosesBytes(encoded) {
-			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"), "to print the value in base64: --format yaml")
+// encodeAs returns data as YAML, or as one line of JSON if the format is json. JSON can contain only UTF-8, so
+// encodeAs returns an error if a value has other bytes.
+func encodeAs(format string, data any) ([]byte, error) {
+	if format != "json" {
+		encoded, err := text.MarshalYAML(data)
+		if err != nil {
+			return nil, fmt.Errorf("internal error: %w", err)
 		}
-		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
-	} else {
-		encoded, err = text.MarshalYAML(data)
+		return encoded, nil
 	}
+
+	encoded, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
-
-	return encoded, nil
+	if text.LosesBytes(encoded) {
+		return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"),
+			"to print the value in base64: --format yaml")
+	}
+	return append([]byte(text.EscapeJSON(string(encoded))), '\n'), nil
 }
 
 // printTable prints the table if the format is tabular, and the data in any other format.
@@ -84,8 +88,8 @@ func (o *operator) printTable(format string, data any, table *console.Table) err
 	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// openChosen opens the chosen environment's state for f. It warns if the background process does not run,
-// since only that process carries out f's changes.
+// openChosen opens the state of the environment that -e names, or of the current environment, for f. It warns
+// if the environment's background process is not running, since only that process carries out f's changes.
 func (o *operator) openChosen(f func(s *state.State) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -98,7 +102,7 @@ func (o *operator) openChosen(f func(s *state.State) error) error {
 	})
 }
 
-// openTimeout is short, since the operator is waiting.
+// openTimeout is how long a command tries to open a store. It is short, since the operator is waiting.
 const openTimeout = 5 * time.Second
 
 // openState opens the environment's state for f. It returns an error if the environment's directory is a copy.
@@ -140,19 +144,19 @@ const reportInterval = 100 * time.Millisecond
 // reportDuring runs one step of a long job. During the step it keeps the progress bar moving, since a long
 // step would otherwise look like a hang.
 func (o *operator) reportDuring(s state.Steps, step func() error) error {
-	// With the buffer, the step can end even after a panic in this goroutine.
+	// With the buffer, the step's goroutine can end even after a panic in this goroutine.
 	ended := make(chan error, 1)
 	go func() { ended <- step() }()
 
-	again := time.NewTicker(reportInterval)
-	defer again.Stop()
+	ticker := time.NewTicker(reportInterval)
+	defer ticker.Stop()
 
 	for {
 		o.reportSteps(s)
 		select {
 		case err := <-ended:
 			return err
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -165,10 +169,12 @@ func (o *operator) silenced() *operator {
 	return &silent
 }
 
+// update runs f in one update of the chosen environment's state.
 func (o *operator) update(f func(tx *state.Tx) error) error {
 	return o.openChosen(func(s *state.State) error { return s.Update(o.ctx, f) })
 }
 
+// view runs f in one view of the chosen environment's state.
 func (o *operator) view(f func(v *state.View) error) error {
 	return o.openChosen(func(s *state.State) error { return s.View(o.ctx, f) })
 }
@@ -213,7 +219,8 @@ func (o *operator) warnOfStore(url string) {
 	}
 }
 
-// hasEnvironment reports whether an environment called name exists.
+// hasEnvironment reports whether an environment called name exists. It returns false if the environments cannot
+// be listed.
 func (o *operator) hasEnvironment(name string) bool {
 	names, _ := o.home.Names()
 	return slices.Contains(names, name)

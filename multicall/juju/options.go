@@ -21,6 +21,7 @@ type optionReader struct {
 	stdin   io.Reader // nil after stdin has been read
 }
 
+// newOptionReader returns a reader for the service's options, which a charm with the given schema declares.
 func (o *operator) newOptionReader(schema *charm.Config, service string) *optionReader {
 	return &optionReader{schema: schema, service: service, stdin: o.streams.In}
 }
@@ -28,16 +29,17 @@ func (o *operator) newOptionReader(schema *charm.Config, service string) *option
 // readWords reads options from words. Each word is OPTION=VALUE, OPTION=@FILE, or the name of a YAML file of
 // options, with "-" for stdin. Later words override earlier ones.
 func (r *optionReader) readWords(words []string) (map[string]any, error) {
-	all := map[string]any{}
+	options := map[string]any{}
 	for _, word := range words {
-		name, text, isPair := strings.Cut(word, "=")
-		_, missing := os.Stat(word)
-		if isPair && missing != nil {
+		name, text, hasEquals := strings.Cut(word, "=")
+		// The name of a file can also contain "=".
+		_, statErr := os.Stat(word)
+		if hasEquals && statErr != nil {
 			value, err := r.readOption(name, text)
 			if err != nil {
 				return nil, err
 			}
-			all[name] = value
+			options[name] = value
 			continue
 		}
 
@@ -45,10 +47,10 @@ func (r *optionReader) readWords(words []string) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(all, given)
+		maps.Copy(options, given)
 	}
 
-	return all, nil
+	return options, nil
 }
 
 // readPairs reads options from words that can only be OPTION=VALUE.
@@ -58,17 +60,19 @@ func (r *optionReader) readPairs(words []string) (map[string]any, error) {
 		return nil, err
 	}
 
-	all := map[string]any{}
+	options := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
-		if all[name], err = r.readOption(name, pairs[name]); err != nil {
+		value, err := r.readOption(name, pairs[name])
+		if err != nil {
 			return nil, err
 		}
+		options[name] = value
 	}
 
-	return all, nil
+	return options, nil
 }
 
-// readOption returns the value itself or, for @FILE, the content of the file.
+// readOption parses text as the value of the named option. If text is @FILE, it parses the file's content.
 func (r *optionReader) readOption(name, text string) (any, error) {
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		data, err := r.readInput(path, state.MaxSetting)
@@ -99,8 +103,8 @@ func (r *optionReader) readOptions(path string) (map[string]any, error) {
 	return given, nil
 }
 
-// readInput reads a file, or stdin for "-". It reads at most maxSize bytes, since the user may name a file that never
-// ends.
+// readInput reads a file, or stdin if path is "-". It reads at most maxSize bytes, since the user may name a
+// file that never ends. It returns a usage error if stdin has been read before.
 func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
 	if path != "-" {
 		return readFile(path, maxSize)

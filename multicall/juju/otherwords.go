@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -9,8 +8,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// translateArgs returns the command line in juju's own words. It replaces commands of Juju and other tools, and
-// rewrites the options before the command; see [normalizeOptions]. It changes nothing else.
+// translateArgs returns the command line in bijou's own words. It replaces commands of Juju and of other tools,
+// and rewrites the options before the command, as [normalizeOptions] describes. It changes nothing else.
 func translateArgs(args []string) []string {
 	if len(args) > 1 && args[0] == "help" {
 		if topic := helpTopic(args[1]); topic != "" {
@@ -24,12 +23,16 @@ func translateArgs(args []string) []string {
 		return args
 	}
 
+	command := args[at]
 	words := args[at+1:]
-	if IsOtherTool(args[at]) {
-		return translateArgs(slices.Concat(args[:at], cutProject(words)))
+	if IsOtherTool(command) {
+		// The tool's verb, such as up, becomes the command.
+		return translateArgs(slices.Concat(args[:at], cutToolOptions(words)))
 	}
-	twin, isList := strings.CutPrefix(args[at], "list-")
-	switch command := args[at]; {
+
+	// Juju also accepts list-models for models, for example.
+	listed, isList := strings.CutPrefix(command, "list-")
+	switch {
 	case command == "logs":
 		words = append([]string{"debug-log"}, logWords(words)...)
 	case command == "describe", command == "inspect":
@@ -41,7 +44,7 @@ func translateArgs(args []string) []string {
 	case command == "create-backup":
 		words = append([]string{"backup"}, backupWords(words, time.Now())...)
 	case isList && !isCommand(command):
-		words = append([]string{twin}, words...)
+		words = append([]string{listed}, words...)
 	default:
 		return args
 	}
@@ -49,7 +52,7 @@ func translateArgs(args []string) []string {
 	return slices.Concat(args[:at], words)
 }
 
-// withoutFileOption drops kubectl's option in front of a file's name, as in -f FILE or --filename=FILE.
+// withoutFileOption drops kubectl's option in front of the first file's name, as in -f FILE or --filename=FILE.
 func withoutFileOption(words []string) []string {
 	if len(words) == 0 {
 		return words
@@ -74,9 +77,9 @@ func IsOtherTool(word string) bool {
 	return slices.Contains([]string{"compose", "docker", "docker-compose", "kubectl"}, word)
 }
 
-// cutProject removes compose's options for files from the front of words, since bijou has models instead of
-// such files.
-func cutProject(words []string) []string {
+// cutToolOptions removes options that choose files and profiles of compose and kubectl, with their values, from
+// the front of words. bijou has models instead of such files.
+func cutToolOptions(words []string) []string {
 	for len(words) > 1 {
 		option, _, joined := strings.Cut(words[0], "=")
 		switch {
@@ -98,8 +101,8 @@ func namespaceOptions() []string {
 	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
 }
 
-// countIgnored returns how many words at the beginning of args belong to an option of Juju without effect and
-// its value.
+// countIgnored returns how many words at the beginning of args belong to an option of Juju that bijou ignores:
+// the option and, as a separate word, its value. It returns 0 if args begin with any other word.
 func countIgnored(args []string) int {
 	option, _, joined := strings.Cut(args[0], "=")
 	switch {
@@ -119,6 +122,7 @@ func countIgnored(args []string) int {
 // namespace or project with -m or --model.
 func normalizeOptions(args []string) []string {
 	if len(args) > 0 && args[0] == console.CompleteOption {
+		// The shell asks for completions of the words as they are.
 		return args
 	}
 
@@ -141,16 +145,17 @@ func normalizeOptions(args []string) []string {
 	return slices.Concat(kept, args[:1], ignored, args[1:])
 }
 
-// firstOption returns the option at the beginning of args. If the option names a model, it also returns the model's
-// name. It replaces an option for a namespace or project with -m or --model.
+// firstOption returns the option at the beginning of args. If the option names a model, it also returns the
+// model's name. It replaces an option for a namespace or project with -m or --model.
 func firstOption(args []string) []string {
 	option, value, joined := strings.Cut(args[0], "=")
 	isNamespace := slices.Contains(namespaceOptions(), option)
+	namesModel := isNamespace || slices.Contains(modelOptions(), option)
 
 	if isNamespace && joined {
 		return []string{"--model=" + value}
 	}
-	if joined || !isNamespace && !slices.Contains(modelOptions(), option) {
+	if joined || !namesModel {
 		return args[:1]
 	}
 
@@ -177,10 +182,10 @@ func helpTopic(word string) string {
 
 // logWords returns the arguments of juju debug-log that correspond to the words of compose's or kubectl's logs.
 func logWords(words []string) []string {
-	var own []string
+	var translated []string
 	follows := slices.Contains(words, "-f") || slices.Contains(words, "--follow")
 	if !follows {
-		own = append(own, "--no-tail")
+		translated = append(translated, "--no-tail")
 	}
 
 	for i := 0; i < len(words); i++ {
@@ -202,56 +207,59 @@ func logWords(words []string) []string {
 		switch {
 		case isSelector:
 			_, app, _ := strings.Cut(value, "=")
-			own = append(own, app)
+			translated = append(translated, app)
 		case isNamespace:
-			own = append(own, "--model="+value)
+			translated = append(translated, "--model="+value)
 		case option == "--since-time":
-			own = append(own, "--since="+value)
+			translated = append(translated, "--since="+value)
 		case option == "--tail":
 			if value == "all" || value == "-1" {
+				// debug-log prints all lines for 0.
 				value = "0"
 			}
-			own = append(own, "--lines="+value)
+			translated = append(translated, "--lines="+value)
 		case slices.Contains(logOptions(), option):
-			// debug-log always does this, without an option.
+			// debug-log always works as with this option.
 		default:
-			own = append(own, words[i])
+			translated = append(translated, words[i])
 		}
 	}
 
-	return includeSources(own)
+	return includeSources(translated)
 }
 
-// isSelectorOption reports whether an option of logs is kubectl's selector, such as app=web. Before a word
-// without "=", -l is debug-log's option for the level.
+// isSelectorOption reports whether an option of logs is kubectl's selector, as in -l app=web. next is the word
+// after the option. If it contains no "=", -l is debug-log's option for the level.
 func isSelectorOption(option, next string) bool {
 	return option == "--selector" || option == "-l" && strings.Contains(next, "=")
 }
 
-// isNamespaceOption reports whether a word of logs is kubectl's option for a namespace. Before a number, -n is
-// compose's option for the number of lines, which debug-log also has.
+// isNamespaceOption reports whether a word of logs is kubectl's option for a namespace. next is the word after
+// it. If next is a number, -n is compose's option for the number of lines, which debug-log also has.
 func isNamespaceOption(word, next string) bool {
 	option, _, _ := strings.Cut(word, "=")
 	isNumber := strings.Trim(next, "0123456789") == ""
 	return option == "--namespace" || word == "-n" && !isNumber
 }
 
-// includeSources replaces each name among the arguments of debug-log by the option that selects its log.
+// includeSources replaces each argument of debug-log that names a unit, an application or a machine with the option
+// that selects its log. These are all arguments except options and their values.
 func includeSources(args []string) []string {
 	line := append([]string{"debug-log"}, args...)
-	sources, err := ownCommand().Words(line)
+	indexes, err := ownCommand().Words(line)
 	if err != nil {
 		// The same error ends the command when it parses its arguments.
 		return args
 	}
 
-	for _, i := range sources {
+	for _, i := range indexes {
 		line[i] = "--include=" + logSource(line[i])
 	}
 	return line[1:]
 }
 
-// logOptions returns the options of compose's and kubectl's logs that request what debug-log always does.
+// logOptions returns the options of compose's and kubectl's logs that debug-log does not need, since it
+// always works as with these options.
 func logOptions() []string {
 	return []string{
 		"-t", "--timestamps", "--no-log-prefix", "--prefix",
@@ -293,43 +301,45 @@ func withoutKind(words []string) []string {
 	return words
 }
 
-// describeWords returns the words of the juju command that shows the object named by the first word, such as
-// show-unit or show-secret. For a kind without a name it returns them after "describe".
+// describeWords translates the arguments of kubectl describe and docker inspect. It returns the juju command that
+// shows the named object, such as show-unit or show-secret, and its arguments. For a kind without a name it
+// returns "describe" and the unchanged arguments.
 func describeWords(words []string) []string {
-	if len(words) > 1 && isKind(words[0]) && !strings.HasPrefix(words[1], "-") {
-		words = append([]string{words[0] + "/" + words[1]}, words[2:]...)
-	}
 	if len(words) == 0 {
 		return []string{"show-unit"}
 	}
+	if len(words) > 1 && isKind(words[0]) && !strings.HasPrefix(words[1], "-") {
+		words = append([]string{words[0] + "/" + words[1]}, words[2:]...)
+	}
 
 	names := readNames(words[:1])
-	rest := words[1:]
+	options := words[1:]
 	kind, name, _ := strings.Cut(words[0], "/")
 	switch {
 	case name != "" && slices.Contains([]string{"secret", "secrets"}, kind):
-		return append([]string{"show-secret", name}, rest...)
+		return append([]string{"show-secret", name}, options...)
 	case name != "" && slices.Contains([]string{"pv", "pvc", "storage"}, kind):
-		return append([]string{"show-storage", name}, rest...)
+		return append([]string{"show-storage", name}, options...)
 	case isKind(words[0]):
 		// A kind without a name stands for all objects of that kind.
 		return append([]string{"describe"}, words...)
 	case len(names.numbers) > 0:
-		return append([]string{"show-machine", names.numbers[0]}, rest...)
+		return append([]string{"show-machine", names.numbers[0]}, options...)
 	case len(names.apps) > 0:
-		return append([]string{"show-application", names.apps[0]}, rest...)
+		return append([]string{"show-application", names.apps[0]}, options...)
 	case len(names.units) > 0:
-		return append([]string{"show-unit", names.units[0]}, rest...)
+		return append([]string{"show-unit", names.units[0]}, options...)
 	}
 
 	return append([]string{"show-unit"}, words...)
 }
 
-// backupWords returns the words for juju backup: the options and the file. The file is the value of --filename
-// or, without that option, has the name that Juju would choose.
+// backupWords translates the arguments of Juju's create-backup. It returns the arguments of juju backup: the
+// options and the file. The file is the value of --filename or, without that option, has the name that Juju would
+// choose.
 func backupWords(words []string, now time.Time) []string {
 	file := ""
-	var others []string
+	var options []string
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		switch {
@@ -339,12 +349,15 @@ func backupWords(words []string, now time.Time) []string {
 			i++
 			file = words[i]
 		case slices.Contains(append(modelOptions(), "--timeout"), option) && !joined && i+1 < len(words):
-			others = append(others, words[i:i+2]...)
+			options = append(options, words[i:i+2]...)
 			i++
 		case strings.HasPrefix(option, "-"):
-			others = append(others, words[i])
+			options = append(options, words[i])
 		}
 	}
 
-	return append(others, cmp.Or(file, "juju-backup-"+now.UTC().Format("20060102-150405")+".tar.gz"))
+	if file == "" {
+		file = "juju-backup-" + now.UTC().Format("20060102-150405") + ".tar.gz"
+	}
+	return append(options, file)
 }

@@ -12,21 +12,22 @@ import (
 	"bijou/state/osutil"
 )
 
-// outputFlag is Juju's flag for commands that print data.
+// outputFlag is Juju's flag --output, for commands that print data.
 type outputFlag struct {
 	Output string `short:"o" placeholder:"FILE" help:"Write to this file instead of stdout, replacing it as a whole."`
 }
 
+// outputFile implements outputting for every command that embeds the flag.
 func (f outputFlag) outputFile() string { return f.Output }
 
-// outputting is a command whose stdout can go to a file.
+// outputting is a command that can write its output to a file.
 type outputting interface{ outputFile() string }
 
 // runInto runs the command. If the command names an output file, runInto writes the output to that file once
 // the command has ended.
 func (o *operator) runInto(command any, run func(binds ...any) error) error {
-	c, may := command.(outputting)
-	if !may || c.outputFile() == "" {
+	c, canOutput := command.(outputting)
+	if !canOutput || c.outputFile() == "" {
 		return run(o)
 	}
 	if err := refuseFormat(c.outputFile(), o.args); err != nil {
@@ -40,6 +41,7 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	o.streams.Out = out
 
 	if err != nil && printed.Len() == 0 {
+		// Keep the content of an existing file.
 		return err
 	}
 
@@ -47,9 +49,9 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	return errors.Join(err, written)
 }
 
-// refuseFormat returns an error for kubectl's -o FORMAT with a hint that names --format, since Juju's -o
-// names a file. It ignores a call with one of kubectl's kinds, since the command has a better hint for that
-// call.
+// refuseFormat returns an error if output is a format, as for kubectl's -o, since Juju's -o names a file. The
+// hint is the same call with --format. It returns nil if args contain one of kubectl's kinds, such as pods,
+// since the command itself then has a better hint.
 func refuseFormat(output string, args []string) error {
 	format, _, _ := strings.Cut(output, "=")
 	switch format {
@@ -66,22 +68,23 @@ func refuseFormat(output string, args []string) error {
 		return nil
 	}
 
-	var others []string
+	// The hint is the command line with --format instead of -o.
+	var hinted []string
 	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "-o", args[i] == "--output":
 			i++
 		case !strings.HasPrefix(args[i], "--output=") && !strings.HasPrefix(args[i], "-o"):
-			others = append(others, args[i])
+			hinted = append(hinted, args[i])
 		}
 	}
 	if format != "" {
-		others = slices.Insert(others, min(len(others), commandAt(others)+1), "--format="+format)
+		hinted = slices.Insert(hinted, min(len(hinted), commandAt(hinted)+1), "--format="+format)
 	}
 
-	err := fmt.Errorf("cannot write to %q: -o needs a file, and this is a format", output)
+	err := fmt.Errorf("cannot write to %q: -o needs a file, and %[1]q is a format", output)
 	return console.Hint(console.Usage(err),
-		"juju "+quoteShellWords(others),
+		"juju "+quoteShellWords(hinted),
 		"for a file of that name: -o ./"+quoteShellWords([]string{output}))
 }
 
@@ -99,16 +102,20 @@ func writeOutput(o *operator, path string, data []byte) error {
 // replaceOrWrite does the work of [writeOutput].
 func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
+	exists := err == nil
+
 	for _, stream := range []any{o.streams.Out, o.streams.Err} {
-		if f, isFile := stream.(*os.File); isFile && err == nil {
-			if own, err := f.Stat(); err == nil && os.SameFile(own, info) {
-				_, err := f.Write(data)
-				return err
-			}
+		f, isFile := stream.(*os.File)
+		if !exists || !isFile {
+			continue
+		}
+		if streamInfo, err := f.Stat(); err == nil && os.SameFile(streamInfo, info) {
+			_, err := f.Write(data)
+			return err
 		}
 	}
 
-	if err == nil && !info.Mode().IsRegular() {
+	if exists && !info.Mode().IsRegular() {
 		return writeInPlace(path, data)
 	}
 
@@ -116,6 +123,7 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 	return osutil.WriteFile(resolveSymlinks(path), data, 0o666)
 }
 
+// writeInPlace writes the data into an existing file, such as a pipe or a device, without replacing it.
 func writeInPlace(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -12,6 +12,7 @@ EC2 unit), arch, container, tags (a,b,^c: with a and b, not c), or an instance-t
 An empty value means no constraint, even if the model has one.
 `
 
+// parseConstraints parses words such as mem=2G. It returns a usage error if they are not constraints.
 func parseConstraints(words ...string) (constraints.Value, error) {
 	v, err := constraints.Parse(strings.Join(words, " "))
 	if err != nil {

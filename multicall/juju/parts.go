@@ -33,11 +33,11 @@ type Parts struct {
 	SweepTools func(e home.Environment, keep ...string) error
 	// RemoveFiles removes the files that the environment's agents keep outside of its directory.
 	RemoveFiles func(e home.Environment) error
-	// OpenFleet opens the boot servers for the page. It returns nil if $NECO_STATE is not set.
+	// OpenFleet opens the boot servers' state for the dashboard. It returns nil if $NECO_STATE is not set.
 	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
-	// OtherJuju returns the path of a program juju on PATH that is not bijou, or "" if there is none.
+	// OtherJuju returns the path of a program called juju on PATH that is not bijou, or "" if there is none.
 	OtherJuju func() string
-	// Fault is for tests. Unless it is nil, it is called at named points.
+	// Fault, if it is not nil, is called at named points, so that tests can kill the program there.
 	Fault func(point string)
 }
 
@@ -60,7 +60,7 @@ type Processes interface {
 
 // Claims describe the holders of machines' claims.
 type Claims interface {
-	// Holder returns the holder that a claim for this host's directory dir names.
+	// Holder returns the holder to record in a claim that this host's directory dir takes.
 	Holder(dir string) (state.Holder, error)
 	// IsAlive reports whether a claim's holder is a running process on this host.
 	IsAlive(h state.Holder) bool
@@ -84,14 +84,14 @@ type Services interface {
 type Hooks interface {
 	// Run runs a command as if it were a hook. It returns an error if the command
 	// could not be run, or its changes could not be written. The outcome has an exit
-	// code even then.
+	// code even if Run returns an error.
 	Run(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// Quiesce keeps hooks of a unit on this host from beginning, and returns once no hook is running. It
 	// calls onWait if it has to wait. It returns ErrCannotQuiesce if the unit's agent is too old, or ctx's
 	// error.
 	Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error)
-	// EndStrays ends the processes that hooks have left running. These have the word
-	// NAME=VALUE in their environment.
+	// EndStrays ends the processes that hooks have left running on this host. It finds
+	// them by word, a variable NAME=VALUE of their environment.
 	EndStrays(ctx context.Context, word string) error
 }
 

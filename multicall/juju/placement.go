@@ -17,7 +17,8 @@ type placementFlags struct {
 	To            string   `placeholder:"MACHINE" help:"Put the units on MACHINE, or with \"new\" each unit on a new machine. Several machines, separated by commas, get one unit each."`
 }
 
-// check returns a usage error if the flags contradict each other.
+// check returns a usage error if the flags contradict each other, or name a zone, a container or an invalid number of
+// units.
 func (p placementFlags) check() error {
 	if len(p.AttachStorage) > 0 && p.NumUnits != 1 {
 		return console.Usage(errors.New("--attach-storage is for one unit: leave out -n"))
@@ -32,18 +33,24 @@ func (p placementFlags) check() error {
 				"for a machine of its own: --to new; for a model of containers: juju bootstrap nspawn")
 		}
 	}
-	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
+
+	machines := strings.Split(p.To, ",")
+	isOneForEach := len(machines) == p.NumUnits && !slices.Contains(machines, "")
+	if len(machines) > 1 && !isOneForEach {
 		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one machine for all units, or one for each",
-			n, formatCount(p.NumUnits, "unit")))
+			len(machines), formatCount(p.NumUnits, "unit")))
 	}
+
 	return checkCount(p.NumUnits, "unit")
 }
 
 // noteTogether prints a note if all units go to one machine, since Juju would put only one unit there.
 func (p placementFlags) noteTogether(o *operator) {
-	if p.NumUnits < 2 || p.To == "" || p.To == state.PlaceNew || strings.Contains(p.To, ",") {
+	isOneMachine := p.To != "" && p.To != state.PlaceNew && !strings.Contains(p.To, ",")
+	if p.NumUnits < 2 || !isOneMachine {
 		return
 	}
+
 	o.note("note: all %d units go to machine %s; to put only one unit there, and each other unit on a new machine: --to %s%s",
 		p.NumUnits, p.To, p.To, strings.Repeat(","+state.PlaceNew, p.NumUnits-1))
 }
@@ -57,7 +64,7 @@ func isContainer(word string) bool {
 // maxAtOnce is how many units or machines one command can add, so that a typing error cannot fill the store.
 const maxAtOnce = 10_000
 
-// checkCount checks the number of units or machines that one command adds.
+// checkCount returns a usage error if one command cannot add n units or machines. thing is "unit" or "machine".
 func checkCount(n int, thing string) error {
 	switch {
 	case n < 1:
@@ -70,6 +77,8 @@ func checkCount(n int, thing string) error {
 	return nil
 }
 
+// placements returns a placement for each machine of --to. Without --to it returns one placement without a
+// machine.
 func (p placementFlags) placements() (at []state.Placement) {
 	for machine := range strings.SplitSeq(p.To, ",") {
 		at = append(at, state.Placement{Machine: machine, Storage: p.AttachStorage})

@@ -6,8 +6,8 @@ import (
 	"bijou/multicall/home"
 )
 
-// noteReboot prints whether systemd starts the environment again after a reboot, and otherwise the commands
-// that start it.
+// noteReboot prints whether systemd starts the environment again after a reboot. If it does not, noteReboot
+// prints the commands that change this or start the environment.
 func (o *operator) noteReboot(e home.Environment) {
 	sudo := "sudo "
 	if os.Geteuid() == 0 {

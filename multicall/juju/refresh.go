@@ -39,7 +39,7 @@ type refreshCmd struct {
 	back *state.KeptCharm // the charm to which the service returns; nil if the flags name the charm
 }
 
-// Run finds the charm, stores it, and points the service at it.
+// Run finds the charm, stores it, and points the service at it. With --dry-run it only prints the changes.
 func (c refreshCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: the charm to switch to has its own revision"))
@@ -65,15 +65,16 @@ func (c refreshCmd) Run(o *operator) error {
 	})
 }
 
-// sweepCharms removes revisions that no unit runs, such as those that an upgrade leaves behind.
+// sweepCharms removes revisions that no unit runs, such as a revision that an upgrade has replaced. If it fails,
+// it prints a warning.
 func (o *operator) sweepCharms(s *state.State) {
 	if err := sweep.Charms(o.ctx, s, time.Now()); err != nil {
 		o.note("warning: cannot remove revisions that no unit runs; they will be removed later: %v", err)
 	}
 }
 
-// settle upgrades the service. It begins again if somebody else has upgraded the service in the meantime. It
-// writes to s, which is base or a rehearsal of it.
+// settle upgrades the service. It begins again if somebody else has upgraded the service in the meantime. base is
+// the committed state. settle writes to s, which is base or a rehearsal of base.
 func (c refreshCmd) settle(o *operator, base *state.State, s state.Writer) error {
 	err := c.upgrade(o, base, s)
 	for errors.Is(err, errServiceMoved) {
@@ -82,7 +83,7 @@ func (c refreshCmd) settle(o *operator, base *state.State, s state.Writer) error
 	return err
 }
 
-// upgrade prepares the upgrade and runs it. It writes to s, which is base or a rehearsal of it.
+// upgrade prepares the upgrade and runs it. It writes to s, which is base or a rehearsal of base.
 func (c refreshCmd) upgrade(o *operator, base *state.State, s state.Writer) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
@@ -93,6 +94,7 @@ func (c refreshCmd) upgrade(o *operator, base *state.State, s state.Writer) erro
 	u := &upgrade{o: o, base: base, state: s, cmd: c}
 	err = u.prepare(scratch)
 	if rehearsed, ok := errors.AsType[rehearsedError](err); ok {
+		// The upgrade itself would return this error without a prefix.
 		return rehearsed.error
 	}
 	if err != nil {
@@ -146,6 +148,7 @@ func (u *upgrade) charmName() string {
 // then be found again.
 var errServiceMoved = errors.New("the application has been switched to a different charm at the same time")
 
+// upgrade is an upgrade of one service, by one call of juju refresh.
 type upgrade struct {
 	o         *operator
 	base      *state.State // the committed state, also in a rehearsal
@@ -163,6 +166,7 @@ type upgrade struct {
 // isForced reports whether units in error upgrade as well.
 func (u *upgrade) isForced() bool { return u.cmd.Force || u.cmd.ForceUnits || u.cmd.Retry }
 
+// upgradeTarget is the charm to which a service upgrades.
 type upgradeTarget struct {
 	url     charm.URL
 	origin  state.Origin
@@ -172,7 +176,8 @@ type upgradeTarget struct {
 	store   *storeFinder  // the finder of the release; nil if the charm does not come from the store, or if release is nil
 }
 
-// run commits the upgrade. If another service has used the revision in the meantime, it tries the next one.
+// run commits the upgrade. If a different charm has taken the revision in the meantime, it tries the next
+// revision.
 func (u *upgrade) run() error {
 	for {
 		err := u.commit()
@@ -191,20 +196,22 @@ func (u *upgrade) commit() error {
 		return err
 	}
 
-	same := u.target.url == u.current.URL
-	follows := u.target.origin.Store != "" && u.target.origin != u.service.Origin
-	if same && len(u.upgrading) == 0 && !follows {
+	isCurrent := u.target.url == u.current.URL
+	changesOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
+	if isCurrent && len(u.upgrading) == 0 && !changesOrigin {
 		return u.commitGiven()
 	}
 
 	release := u.target.release
-	if same {
+	if isCurrent {
+		// The environment already has the charm.
 		release = nil
 	}
 	record := u.current
 	if release != nil {
 		var err error
-		if record, err = release.put(u.o, u.state, u.target.url); err != nil {
+		record, err = release.put(u.o, u.state, u.target.url)
+		if err != nil {
 			return fmt.Errorf("cannot upgrade application %q: %w", u.service.Name, err)
 		}
 	}
@@ -248,8 +255,9 @@ func (u *upgrade) commitGiven() error {
 	return nil
 }
 
-// writeUpgrade writes the upgrade in one transaction. It returns errServiceMoved if the service's charm has
-// changed since it was read.
+// writeUpgrade writes the upgrade in one transaction. It adds record, the record of the target's charm, unless
+// the environment already has the charm. It returns errServiceMoved if the service's charm has changed since it
+// was read.
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	now, err := tx.Service(u.service.Name)
 	if err != nil {
@@ -285,14 +293,20 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	if err := u.setGiven(tx); err != nil {
 		return err
 	}
-	if !u.cmd.Retry {
-		return nil
-	}
 
+	if u.cmd.Retry {
+		return u.retryFailedHooks(tx)
+	}
+	return nil
+}
+
+// retryFailedHooks requests that the failed hooks of the upgrading units run again.
+func (u *upgrade) retryFailedHooks(tx *state.Tx) error {
 	for _, b := range u.upgrading {
 		if !b.InError {
 			continue
 		}
+
 		const noRelation = "" // the unit's own error
 		const retry = true
 		_, err := actions.SetResolved(tx, b.Unit, noRelation, retry)
@@ -306,9 +320,9 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 
 // readGiven reads the options and resources of the command, as the new charm declares them.
 func (u *upgrade) readGiven(scratch string) error {
-	var to *charm.Charm
+	var newCharm *charm.Charm
 	if r := u.target.release; r != nil {
-		to = r.found.Charm
+		newCharm = r.found.Charm
 	} else {
 		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
 			return v.Charm(u.target.url.String())
@@ -316,20 +330,21 @@ func (u *upgrade) readGiven(scratch string) error {
 		if err != nil {
 			return err
 		}
-		to = &charm.Charm{Meta: &stored.Meta, Config: &stored.Config}
+		newCharm = &charm.Charm{Meta: &stored.Meta, Config: &stored.Config}
 	}
 
-	options, err := u.o.newOptionReader(to.Config, u.service.Name).readWords(u.cmd.Config)
+	options, err := u.o.newOptionReader(newCharm.Config, u.service.Name).readWords(u.cmd.Config)
 	if err != nil {
 		return err
 	}
-	files, err := u.fetchResources(to.Meta, scratch)
+	files, err := u.fetchResources(newCharm.Meta, scratch)
 	if err != nil {
 		return err
 	}
 
 	u.options = options
-	if u.resources, err = u.o.storeResources(u.state, files); err != nil {
+	u.resources, err = u.o.storeResources(u.state, files)
+	if err != nil {
 		return err
 	}
 	u.target.release.markDownloaded(u.resources)
@@ -338,8 +353,7 @@ func (u *upgrade) readGiven(scratch string) error {
 
 // setGiven sets the resources, trust and options that the command line gives along with the charm.
 func (u *upgrade) setGiven(tx *state.Tx) error {
-	err := putResources(tx, u.service.Name, u.resources)
-	if err != nil {
+	if err := putResources(tx, u.service.Name, u.resources); err != nil {
 		return err
 	}
 
@@ -350,15 +364,15 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 		}
 	}
 
-	if len(u.options) > 0 {
-		_, err = setOptions(tx, u.service.Name, u.options)
+	if len(u.options) == 0 {
+		return nil
 	}
-
+	_, err := setOptions(tx, u.service.Name, u.options)
 	return err
 }
 
-// readBehind reads the units that do not run the target, and divides them into units that will upgrade and
-// units in error, which upgrade only if they are forced.
+// readBehind reads the units that do not run the target. It divides them into units that will upgrade, and
+// units in error that will not. A forced upgrade also includes units in error.
 func (u *upgrade) readBehind() error {
 	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
@@ -394,11 +408,12 @@ func (u *upgrade) noteSkipped() {
 	}
 }
 
+// formatSkipped returns the message about a unit in error that will not upgrade, in the words of Juju.
 func formatSkipped(b state.OutdatedUnit) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 
-// describeMove returns the message about the upgrade, or about its rehearsal in a dry run.
+// describeMove returns the message that the service switches charms or, in a dry run, would switch.
 func (u *upgrade) describeMove() string {
 	app := u.service.Name
 	current := u.current.URL
@@ -425,7 +440,8 @@ func (u *upgrade) describeMove() string {
 // an archive.
 func (u *upgrade) writeRevision() {
 	r := u.target.release
-	if !u.target.bumped || r == nil || !r.isLocal() || r.found.Path != u.target.origin.Path {
+	isLocal := r != nil && r.isLocal() && r.found.Path == u.target.origin.Path
+	if !u.target.bumped || !isLocal {
 		return
 	}
 
@@ -440,8 +456,8 @@ func (u *upgrade) writeRevision() {
 // printPlan prints the result of the rehearsal.
 func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
-	follows := u.target.origin.Channel != u.service.Origin.Channel
-	if u.target.url == u.current.URL && len(u.upgrading) == 0 && !follows {
+	changesChannel := u.target.origin.Channel != u.service.Origin.Channel
+	if u.target.url == u.current.URL && len(u.upgrading) == 0 && !changesChannel {
 		fmt.Fprintf(out, "application %q is already running the latest charm\n", u.service.Name)
 	} else {
 		fmt.Fprintln(out, u.describeMove())
@@ -476,7 +492,7 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	return u.findLocalTarget(scratch)
 }
 
-// findLocalTarget does what findTarget does, for a charm of this host.
+// findLocalTarget does what findTarget does, for a charm that does not come from the store.
 func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
 	if c.Revision != nil {
@@ -507,18 +523,20 @@ func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
 		t.origin = u.service.Origin
 	}
 
-	switch {
-	case c.Revision != nil && found.Revision != *c.Revision:
+	if c.Revision != nil && found.Revision != *c.Revision {
 		err := fmt.Errorf("%s has revision %d of charm %q, and the model has no revision %d",
 			cmp.Or(found.Archive, found.Path), found.Revision, found.Meta.Name, *c.Revision)
 		return t, u.o.withKeptHint(u.state, u.service.Name, err)
-	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
-		return t, nil
 	}
 
+	isNewer := url.Name != u.current.URL.Name || url.Revision > u.current.URL.Revision
+	if c.Revision != nil || isNewer {
+		return t, nil
+	}
 	return u.bumpRevision(t)
 }
 
+// keptTarget returns the target for a charm that the environment has kept.
 func keptTarget(kept state.KeptCharm) (upgradeTarget, error) {
 	url, err := charm.ParseURL(kept.Charm)
 	return upgradeTarget{url: url, origin: kept.Origin, kept: true}, err
@@ -558,9 +576,9 @@ func (u *upgrade) lookupSeries() string {
 	return u.service.Series
 }
 
-// bumpRevision handles files whose revision is not newer than that of the service's charm. It returns the
-// target with the revision after that of the service's charm. If the files are the same as those of the
-// service's charm, it returns that charm.
+// bumpRevision returns the target t with the next revision after the current charm's revision. Its files have a
+// revision that is not newer than the current charm's. If the files are the same as the current charm's files,
+// bumpRevision returns the current charm as the target.
 func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	isSame, err := u.o.isSameCharm(t.release.found, u.current)
 	if err != nil {
@@ -575,8 +593,8 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	return t, nil
 }
 
-// isSameCharm reports whether the files are the same as those of the charm. It packs them as this binary
-// does, and as former binaries did. A service does not upgrade to the charm that it already runs.
+// isSameCharm reports whether the found files are the files of the charm c. It packs the found files by the
+// current rules and, if the checksums differ, by the rules of former binaries.
 func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 	for _, former := range []bool{false, true} {
 		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{

@@ -33,6 +33,7 @@ type unitRemovalFlags struct {
 	promptFlags
 }
 
+// removalKind describes how a command removes entities of one kind.
 type removalKind struct {
 	name    string // "unit"
 	key     string // the key of the names in JSON and YAML; empty for name's plural
@@ -56,7 +57,8 @@ func (p promptFlags) asking(o *operator, k removalKind) removalKind {
 	return k
 }
 
-// confirm asks the operator to confirm a removal that has passed all checks.
+// confirm asks the operator to confirm a removal that has passed all checks. It returns an error if the operator
+// declines.
 func (k removalKind) confirm(o *operator, names []string) error {
 	for _, name := range names {
 		o.note("%s %s %s", k.name, name, k.outcome)
@@ -142,14 +144,15 @@ func (k removalKind) removeEach(ctx context.Context, names []string) error {
 
 	for i, name := range names {
 		if err := k.remove(ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
-			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
+			return console.Hint(err, "already removed: "+strings.Join(names[:i], ", "))
 		}
 	}
 
 	return nil
 }
 
-// noteBlockedRemoval prints the errors of units that keep the removed units and services from leaving.
+// noteBlockedRemoval prints the hook errors that delay the removal. names are units and services. A unit in error
+// is concerned if it, its principal, or the service of either is in names.
 func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	serviceOf := func(name string) string {
 		service, _, _ := strings.Cut(name, "/")
@@ -165,19 +168,21 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	}
 
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
-		going := leaves(name) || leaves(u.Principal)
-		if going && relation == "" && u.Info.Hook == "install" {
-			o.note("%s is removed without hooks: its install has failed", name)
+		isLeaving := leaves(name) || leaves(u.Principal)
+		installFailed := relation == "" && u.Info.Hook == "install"
+		if isLeaving && installFailed {
+			// The unit does not wait for an answer to this error.
+			o.note("%s is removed without hooks: its install hook has failed", name)
 			return false
 		}
-		return going
+		return isLeaving
 	})
 }
 
 // removeUnits is like removeAll, for units, or for services with all of their units. It also prints what
 // happens to their storage and machines.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
-	all, err := state.Read(o.ctx, s, (*state.View).Storages)
+	storages, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
@@ -188,10 +193,14 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	}
 
 	k = r.asking(o, k)
-	k.details = slices.Concat(r.describeStorage(all, names), describeMachines(units, names))
+	k.details = slices.Concat(r.describeStorage(storages, names), describeMachines(units, names))
 	k.alongside = unitsOf(units, names)
-	if err := r.removeAll(o, s, k, names); err != nil || k.asks {
+	if err := r.removeAll(o, s, k, names); err != nil {
 		return err
+	}
+	if k.asks {
+		// The question has already shown the details.
+		return nil
 	}
 
 	for _, line := range k.details {
@@ -202,18 +211,21 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 
 // describeStorage returns a line for each storage of the units or services in names. The line shows whether
 // the storage stays or is removed.
-func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (lines []string) {
-	for _, one := range all {
-		service, _, _ := strings.Cut(one.Unit, "/")
-		switch {
-		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
-			// The storage belongs to a different unit, or was never created.
-		case r.DestroyStorage:
-			lines = append(lines, fmt.Sprintf("storage %s is also removed, with its content", one.ID))
-		default:
-			lines = append(lines, fmt.Sprintf(
-				"storage %s stays on machine %s with its content; to remove it: juju remove-storage %[1]s", one.ID, one.Machine))
+func (r unitRemovalFlags) describeStorage(storages []state.Storage, names []string) (lines []string) {
+	for _, storage := range storages {
+		service, _, _ := strings.Cut(storage.Unit, "/")
+		isTheirs := slices.Contains(names, storage.Unit) || slices.Contains(names, service)
+		if !isTheirs || !storage.Made {
+			continue
 		}
+
+		if r.DestroyStorage {
+			lines = append(lines, fmt.Sprintf("storage %s is also removed, with its content", storage.ID))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf(
+			"storage %s stays on machine %s with its content; to remove it: juju remove-storage %[1]s",
+			storage.ID, storage.Machine))
 	}
 
 	return lines
@@ -229,37 +241,45 @@ func unitsOf(units []state.Unit, services []string) (names []string) {
 	return names
 }
 
-// describeMachines returns a line about the machines that are left without units. Juju removes such machines,
-// and bijou keeps them.
+// describeMachines returns a line about each machine on which the removal of the units or services in names
+// leaves no units. Juju removes such machines, and bijou keeps them.
 func describeMachines(units []state.Unit, names []string) (lines []string) {
-	left := map[string]bool{}
+	// For each machine that has units, whether one of them stays.
+	keepsUnit := map[string]bool{}
 	for _, u := range units {
-		goes := slices.ContainsFunc([]string{u.Name, u.Service, u.Principal}, func(name string) bool {
-			return slices.Contains(names, name)
-		})
-		if principal, _, err := charm.ParseUnit(u.Principal); err == nil && slices.Contains(names, principal) {
-			goes = true
+		if u.Machine == "" || u.Machine == "0" {
+			continue
 		}
-
-		was, seen := left[u.Machine]
-		if u.Machine != "" && u.Machine != "0" {
-			left[u.Machine] = goes && (was || !seen)
-		}
+		keepsUnit[u.Machine] = keepsUnit[u.Machine] || !isRemovedWith(u, names)
 	}
 
-	for _, id := range slices.Sorted(maps.Keys(left)) {
-		if left[id] {
+	for _, id := range slices.Sorted(maps.Keys(keepsUnit)) {
+		if !keepsUnit[id] {
 			lines = append(lines, fmt.Sprintf("machine %s stays, without units; to remove it: juju remove-machine %[1]s", id))
 		}
 	}
 	return lines
 }
 
-// printRemoved prints the entities that the command removes, or would remove. Plain text goes to stderr, and with
-// --dry-run to stdout.
+// isRemovedWith reports whether the removal of the units or services in names removes the unit. This is the case
+// if names contain the unit, its service, its principal, or its principal's service.
+func isRemovedWith(u state.Unit, names []string) bool {
+	for _, name := range []string{u.Name, u.Service, u.Principal} {
+		if slices.Contains(names, name) {
+			return true
+		}
+	}
+
+	principalService, _, err := charm.ParseUnit(u.Principal)
+	return err == nil && slices.Contains(names, principalService)
+}
+
+// printRemoved prints the entities that the command removes, or would remove with --dry-run. Plain text goes to
+// stderr, but with --dry-run to stdout.
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
-		return o.encode(r.Format, map[string]any{cmp.Or(k.key, k.name+"s"): names, "dry-run": r.DryRun})
+		key := cmp.Or(k.key, k.name+"s")
+		return o.encode(r.Format, map[string]any{key: names, "dry-run": r.DryRun})
 	}
 
 	to := o.streams.Err

@@ -13,7 +13,7 @@ type removeApplicationCmd struct {
 	waitFlags
 }
 
-// Run marks the services as dying, once it has found all of them.
+// Run marks the services as dying, once it has found all of them. With --force it removes them at once.
 func (c removeApplicationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error {

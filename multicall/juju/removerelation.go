@@ -18,7 +18,7 @@ type removeRelationCmd struct {
 	waitFlags
 }
 
-// Run marks the relation as dying.
+// Run marks the relation as dying. With --force it also removes the relation at once.
 func (c removeRelationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var r state.Relation
@@ -47,7 +47,8 @@ func (c removeRelationCmd) Run(o *operator) error {
 	})
 }
 
-// holdsRelation reports whether an error of the unit keeps it in the relation.
+// holdsRelation reports whether an error of the unit keeps it in the relation with the given id. inError is the
+// relation in which the error occurred, or "" for an error of the unit itself.
 func holdsRelation(u status.Unit, inError string, id int) bool {
 	name := state.Relation{ID: id}.String()
 	for _, group := range u.Relations {
@@ -59,7 +60,8 @@ func holdsRelation(u status.Unit, inError string, id int) bool {
 	return false
 }
 
-// find returns the relation between two services, or the relation with an id.
+// find returns the relation between the two services of the arguments, or the relation whose id is the only
+// argument.
 func (c removeRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 	if c.B != "" {
 		return tx.FindRelation(c.A, c.B)

@@ -13,7 +13,7 @@ type removeSecretCmd struct {
 	Revision int      `placeholder:"N" help:"Remove only this revision."`
 }
 
-// Run removes the secrets.
+// Run removes all of the secrets, or only one revision of each. If it cannot find one of them, it removes none.
 func (c removeSecretCmd) Run(o *operator) error {
 	var removed []string
 	err := o.update(func(tx *state.Tx) error {
@@ -47,12 +47,12 @@ func (c removeSecretCmd) Run(o *operator) error {
 		return err
 	}
 
-	what := ""
+	prefix := ""
 	if c.Revision != 0 {
-		what = fmt.Sprintf("revision %d of ", c.Revision)
+		prefix = fmt.Sprintf("revision %d of ", c.Revision)
 	}
 	for _, name := range removed {
-		o.note("%ssecret %q is removed", what, name)
+		o.note("%ssecret %q is removed", prefix, name)
 	}
 	return nil
 }

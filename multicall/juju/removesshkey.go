@@ -28,7 +28,15 @@ func (c removeSSHKeyCmd) Run(o *operator) error {
 	})
 }
 
+// isSSHKey reports whether id names the key in line: as the whole key, its fingerprint or its comment.
 func isSSHKey(line, id string) bool {
+	if sameSSHKey(line, id) {
+		return true
+	}
+
 	key, err := parseSSHKey(line)
-	return sameSSHKey(line, id) || err == nil && (id == key.fingerprint() || id == key.comment && id != "")
+	if err != nil || id == "" {
+		return false
+	}
+	return id == key.fingerprint() || id == key.comment
 }

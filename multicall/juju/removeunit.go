@@ -92,8 +92,8 @@ func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// checkUnitRemovable returns an error for a subordinate, even with --force, since its principal would be left
-// without the subordinate.
+// checkUnitRemovable returns an error for a subordinate that is alive, also with --force, since its principal
+// would be left without the subordinate.
 func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {

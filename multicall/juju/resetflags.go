@@ -7,7 +7,11 @@ type resetFlags struct {
 	Reset []string `placeholder:"KEY,..." help:"Reset each KEY to its default."`
 }
 
-// asks reports whether the call only prints values and changes nothing.
+// asks reports whether the call only prints values: without --reset, and with no word or a single KEY. A word
+// KEY=VALUE sets a value.
 func (f resetFlags) asks(words []string) bool {
-	return len(f.Reset) == 0 && (len(words) == 0 || len(words) == 1 && !strings.Contains(words[0], "="))
+	if len(f.Reset) > 0 {
+		return false
+	}
+	return len(words) == 0 || len(words) == 1 && !strings.Contains(words[0], "=")
 }

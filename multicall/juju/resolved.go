@@ -24,10 +24,11 @@ type resolvedCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
-// errorOf names an error that an operator resolves: the unit's own error or, if relation is set, the error of that
-// relation.
+// errorOf names an error that an operator resolves: the unit's own error or, if relation is set, the error of
+// that relation.
 type errorOf struct{ unit, relation string }
 
+// String returns the unit, or the relation of the unit, for messages.
 func (e errorOf) String() string {
 	if e.relation == "" {
 		return fmt.Sprintf("unit %q", e.unit)
@@ -58,7 +59,8 @@ func (c resolvedCmd) Run(o *operator) error {
 
 	return o.openChosen(func(s *state.State) error {
 		if c.All {
-			if subjects, err = state.Read(o.ctx, s, findErrors); err != nil {
+			subjects, err = state.Read(o.ctx, s, findErrors)
+			if err != nil {
 				return err
 			}
 			if len(subjects) == 0 {
@@ -90,7 +92,7 @@ func (c resolvedCmd) retryMachines(o *operator) error {
 
 // subjects returns the errors that the arguments name: UNIT RELATION is the error of a unit's relation, and each
 // of UNIT... is the unit's own error. It returns each error once.
-func (c resolvedCmd) subjects() (all []errorOf, err error) {
+func (c resolvedCmd) subjects() (subjects []errorOf, err error) {
 	if len(c.Targets) == 2 && !charm.IsUnit(c.Targets[1]) {
 		return []errorOf{{unit: c.Targets[0], relation: c.Targets[1]}}, nil
 	}
@@ -99,41 +101,41 @@ func (c resolvedCmd) subjects() (all []errorOf, err error) {
 		if i > 0 && !charm.IsUnit(word) {
 			return nil, console.Usage(fmt.Errorf("%q is not a unit: give a relation after a single unit", word))
 		}
-		if one := (errorOf{unit: word}); !slices.Contains(all, one) {
-			all = append(all, one)
+		if subject := (errorOf{unit: word}); !slices.Contains(subjects, subject) {
+			subjects = append(subjects, subject)
 		}
 	}
 
-	return all, nil
+	return subjects, nil
 }
 
-// findErrors returns the errors that no operator has answered yet.
-func findErrors(v *state.View) (all []errorOf, err error) {
+// findErrors returns the errors of all units and of their relations that no operator has answered yet.
+func findErrors(v *state.View) (found []errorOf, err error) {
 	units, err := v.Units("")
 	if err != nil {
 		return nil, err
 	}
 
 	for _, u := range units {
-		inside, err := v.Uniter(u.Name)
+		uniter, err := v.Uniter(u.Name)
 		if err != nil {
 			return nil, err
 		}
 
-		if inside.Workflow.Failure != nil && u.Resolved == state.Unresolved {
-			all = append(all, errorOf{unit: u.Name})
+		if uniter.Workflow.Failure != nil && u.Resolved == state.Unresolved {
+			found = append(found, errorOf{unit: u.Name})
 		}
-		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
-			if inside.Relations[id].Failure != nil && u.ResolvedRelations[id] == state.Unresolved {
-				all = append(all, errorOf{unit: u.Name, relation: state.Relation{ID: id}.String()})
+		for _, id := range slices.Sorted(maps.Keys(uniter.Relations)) {
+			if uniter.Relations[id].Failure != nil && u.ResolvedRelations[id] == state.Unresolved {
+				found = append(found, errorOf{unit: u.Name, relation: state.Relation{ID: id}.String()})
 			}
 		}
 	}
 
-	return all, nil
+	return found, nil
 }
 
-// resolution is the outcome of one answer.
+// resolution is the outcome of juju resolved for one error.
 type resolution struct {
 	of      errorOf
 	failed  state.Hook         // the hook that had failed; empty if the unit was restored from a backup
@@ -154,25 +156,27 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 			return err
 		}
 
+		// Without --retry and --no-retry, a setting of the environment decides.
 		retry := c.Retry || !c.NoRetry && !env.ResolvedSkips()
+
 		// Try all subjects, so that the operator sees all obstacles at once.
 		var obstacles []error
 		for _, subject := range subjects {
-			one, err := resolveOne(tx, subject, retry)
-			if err == nil && c.Retry && errors.Is(one.refused, state.ErrNotInError) {
+			outcome, err := resolveOne(tx, subject, retry)
+			if err == nil && c.Retry && errors.Is(outcome.refused, state.ErrNotInError) {
 				// An explicit --retry must not seem to succeed for a hook that was skipped.
 				err = refuseSkipped(tx, subject)
 			}
 			if err != nil {
 				obstacles = append(obstacles, err)
 			}
-			done = append(done, one)
+			done = append(done, outcome)
 		}
 
 		return joinErrors(obstacles)
 	})
 
-	// With one subject, it is plain that nothing was changed.
+	// With one subject, the error itself shows that nothing was changed.
 	if err != nil && len(subjects) > 1 {
 		return console.Hint(err, "nothing was changed")
 	}
@@ -180,8 +184,8 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 		return err
 	}
 
-	for _, one := range done {
-		if err := c.print(o, s, one); err != nil {
+	for _, outcome := range done {
+		if err := c.print(o, s, outcome); err != nil {
 			return err
 		}
 	}
@@ -189,34 +193,38 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 	return nil
 }
 
-// resolveOne marks one unit, or one of its relations, as resolved. If there is nothing to resolve, the result
-// records that instead of an error, so that other units are still resolved.
-func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error) {
-	one = resolution{of: of, retry: retry}
+// resolveOne marks one unit, or one of its relations, as resolved. retry selects whether the failed hook runs
+// again. If there is nothing to resolve, resolveOne sets the result's field refused and returns no error, so that
+// other units are still resolved.
+func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err error) {
+	outcome = resolution{of: of, retry: retry}
 	if _, err = tx.Unit(of.unit); err != nil {
-		return one, err
+		return outcome, err
 	}
-	if one.running, err = tx.Running(of.unit); err != nil {
-		return one, err
+	outcome.running, err = tx.Running(of.unit)
+	if err != nil {
+		return outcome, err
 	}
 
+	// A unit that was restored from a backup waits for this answer before it creates missing storage again.
 	mark, _, err := tx.Restored(of.unit)
 	if err != nil {
-		return one, err
+		return outcome, err
 	}
 	if of.relation == "" {
-		one.storage = mark.Storage
+		outcome.storage = mark.Storage
 	}
 
-	one.failed, err = actions.SetResolved(tx, of.unit, of.relation, retry)
+	outcome.failed, err = actions.SetResolved(tx, of.unit, of.relation, retry)
 	if errors.Is(err, state.ErrNotInError) || errors.Is(err, state.ErrAlreadyResolved) {
-		one.refused = err
-		err = nil
+		outcome.refused = err
+		return outcome, nil
 	}
-	return one, err
+	return outcome, err
 }
 
-// refuseSkipped returns an error if an earlier answer has skipped the hook, since a retry would run nothing.
+// refuseSkipped returns an error if an earlier juju resolved has skipped the failed hook, since a retry would run
+// nothing.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
 	skipped, ok, err := actions.SkippedHook(tx.View, of.unit, of.relation)
 	if err != nil || !ok {
@@ -231,24 +239,24 @@ func refuseSkipped(tx *state.Tx, of errorOf) error {
 }
 
 // print prints the outcome for one unit or relation.
-func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
-	if r := one.running; r != nil {
-		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", r.Name, one.of.unit,
+func (c resolvedCmd) print(o *operator, s *state.State, outcome resolution) error {
+	if r := outcome.running; r != nil {
+		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", r.Name, outcome.of.unit,
 			r.Since.Local().Format(time.DateTime), r.HeldBy())
 	}
 
 	switch {
-	case errors.Is(one.refused, state.ErrNotInError):
-		fmt.Fprintf(o.streams.Out, "%s is already running\n", one.of)
-		return noteRelationErrors(o, s, one.of)
-	case one.refused != nil:
-		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", one.of)
+	case errors.Is(outcome.refused, state.ErrNotInError):
+		fmt.Fprintf(o.streams.Out, "%s is already running\n", outcome.of)
+		return noteRelationErrors(o, s, outcome.of)
+	case outcome.refused != nil:
+		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", outcome.of)
 		return nil
 	}
 
-	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", one.of, c.describeEffect(one))
-	if len(one.storage) > 0 {
-		o.note("storage %s is created again, empty", strings.Join(one.storage, ", "))
+	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", outcome.of, c.describeEffect(outcome))
+	if len(outcome.storage) > 0 {
+		o.note("storage %s is created again, empty", strings.Join(outcome.storage, ", "))
 	}
 	return nil
 }
@@ -261,13 +269,13 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	}
 
 	return s.View(o.ctx, func(v *state.View) error {
-		inside, err := v.Uniter(of.unit)
+		uniter, err := v.Uniter(of.unit)
 		if err != nil {
 			return err
 		}
 
-		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
-			if r := inside.Relations[id]; r.Failure != nil {
+		for _, id := range slices.Sorted(maps.Keys(uniter.Relations)) {
+			if r := uniter.Relations[id]; r.Failure != nil {
 				o.note("%s of this unit is in error; to resolve it: juju resolved --retry %s %s (or --no-retry)",
 					state.Relation{ID: id}, of.unit, r.Name)
 			}
@@ -277,26 +285,26 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	})
 }
 
-// describeEffect describes the effect of the answer. If the operator chose neither --retry nor --no-retry, it also
-// names the option for the opposite answer.
-func (c resolvedCmd) describeEffect(one resolution) string {
-	// The unit was restored from a backup, and no hook had failed.
-	if one.failed.Name == "" {
+// describeEffect describes what happens to the failed hook. If the operator chose neither --retry nor --no-retry,
+// it also names the option with the opposite effect.
+func (c resolvedCmd) describeEffect(outcome resolution) string {
+	if outcome.failed.Name == "" {
+		// The unit was restored from a backup, and no hook had failed.
 		return ""
 	}
 
-	asked := c.Retry || c.NoRetry
+	wasChosen := c.Retry || c.NoRetry
 	text := "counts as done"
 	switch {
-	case one.retry && asked:
+	case outcome.retry && wasChosen:
 		text = "runs again"
-	case one.retry:
+	case outcome.retry:
 		text = "runs again; --no-retry counts it as done"
-	case !asked:
+	case !wasChosen:
 		text = "counts as done, since " + state.ResolvedSkips + " is true in this model; --retry runs it again"
 	}
 
-	return fmt.Sprintf(": %s of %s %s", one.failed.Name, one.of.unit, text)
+	return fmt.Sprintf(": %s of %s %s", outcome.failed.Name, outcome.of.unit, text)
 }
 
 // noteErrorsTimeout is short, since the change has already been made and the store may have become
@@ -326,18 +334,22 @@ func (o *operator) noteErrors(
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
 		if u.State == state.UnitDown {
-			// Its hooks wait for its agent, not for an answer.
+			// Its hooks wait for its agent, not for juju resolved.
 			continue
 		}
-		if i := u.Info; i != nil && i.Hook != "" && i.Resolved == state.Unresolved && blocks(name, u, "") {
-			o.noteError(name, name, i.Hook+": "+i.Message, i.NextRetry)
+
+		info := u.Info
+		isUnresolved := info != nil && info.Hook != "" && info.Resolved == state.Unresolved
+		if isUnresolved && blocks(name, u, "") {
+			o.noteError(name, name, info.Hook+": "+info.Message, info.NextRetry)
 		}
 
 		for _, end := range slices.Sorted(maps.Keys(u.Relations)) {
 			relations := u.Relations[end].Relations
 			for _, id := range slices.Sorted(maps.Keys(relations)) {
 				r := relations[id]
-				if r.State == state.RelationError && r.Resolved == state.Unresolved && blocks(name, u, id) {
+				isUnresolved := r.State == state.RelationError && r.Resolved == state.Unresolved
+				if isUnresolved && blocks(name, u, id) {
 					o.noteError(id+" of "+name, name+" "+id, r.Message, r.NextRetry)
 				}
 			}
@@ -345,11 +357,14 @@ func (o *operator) noteErrors(
 	}
 }
 
-func (o *operator) noteError(what, where, why string, retry time.Time) {
-	byItself := ""
-	if !retry.IsZero() {
-		byItself = ", or an automatic retry that succeeds, the next at " + retry.Local().Format(time.TimeOnly)
+// noteError prints that subject is in error, with the cause, and how to resolve the error. target are the
+// arguments by which juju resolved finds the error. nextRetry is the time of the next automatic retry, or zero if
+// there is none.
+func (o *operator) noteError(subject, target, cause string, nextRetry time.Time) {
+	automatic := ""
+	if !nextRetry.IsZero() {
+		automatic = ", or an automatic retry that succeeds, the next at " + nextRetry.Local().Format(time.TimeOnly)
 	}
-	o.note("%s is in error (%s): its hooks wait for juju resolved --retry %s (it runs again), or juju resolved --no-retry %[3]s (it counts as done)%s",
-		what, why, where, byItself)
+	o.note("%s is in error (%s): its hooks wait for juju resolved --retry %s (the hook runs again), or juju resolved --no-retry %[3]s (the hook counts as done)%s",
+		subject, cause, target, automatic)
 }

@@ -14,8 +14,8 @@ import (
 	"bijou/state/resources"
 )
 
-// parseResourceFiles parses words NAME=FILE. It makes all checks of the files that are possible before the
-// files are stored.
+// parseResourceFiles parses words NAME=FILE, and returns the files by the names of their resources. It checks
+// that the charm declares each resource, and that each file is a regular file within the size limit.
 func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {
@@ -41,7 +41,7 @@ func checkResourceFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%q is not a file", path)
+		return fmt.Errorf("%q is not a regular file", path)
 	case info.Size() > resources.MaxSize:
 		return fmt.Errorf("%q has %d bytes; the limit is %d (%d MiB)",
 			path, info.Size(), int64(resources.MaxSize), resources.MaxSize>>20)
@@ -59,33 +59,40 @@ func sumResource(path string) (string, error) {
 	return sum, err
 }
 
-func (o *operator) storeResources(s state.Writer, files map[string]string) (all []resources.Resource, err error) {
+// storeResources stores the content of the files, and returns the resources in the order of their names. It does
+// not attach them to a service yet.
+func (o *operator) storeResources(s state.Writer, files map[string]string) (stored []resources.Resource, err error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
 		if err != nil {
 			return nil, charm.Invalidf("cannot attach resource %q: %w", name, err)
 		}
-		all = append(all, r)
+		stored = append(stored, r)
 	}
 
-	return all, nil
+	return stored, nil
 }
 
+// storeResource stores the content of one file, and returns the resource with the file's absolute path as its
+// origin.
 func (o *operator) storeResource(s state.Writer, name, path string) (r resources.Resource, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return r, err
 	}
 	defer file.Close()
-	if path, err = filepath.Abs(path); err != nil {
+
+	origin, err := filepath.Abs(path)
+	if err != nil {
 		return r, err
 	}
 
-	r = resources.Resource{Name: name, Origin: path, Added: time.Now().UTC()}
+	r = resources.Resource{Name: name, Origin: origin, Added: time.Now().UTC()}
 	r.SHA256, r.Size, err = s.PutFile(o.ctx, file)
 	return r, err
 }
 
+// putResources attaches stored resources to the service.
 func putResources(tx *state.Tx, service string, given []resources.Resource) error {
 	for _, r := range given {
 		if _, err := resources.Put(tx, service, r); err != nil {

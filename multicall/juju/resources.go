@@ -19,6 +19,7 @@ type resourcesCmd struct {
 	outputFlag `embed:""`
 }
 
+// resourceInfo describes a resource that the charm declares, and the file that an operator gave for it.
 type resourceInfo struct {
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 	Type        string `json:"type" yaml:"type"`
@@ -71,8 +72,8 @@ func (c resourcesCmd) Run(o *operator) error {
 	return o.printTable(c.Format, infos, t)
 }
 
-// resourceInfos describes the resources by name. It includes files of resources that the charm no longer
-// declares.
+// resourceInfos returns the descriptions of the charm's resources, by name, with the given files. It includes
+// files of resources that the charm no longer declares.
 func resourceInfos(meta charm.Meta, given []resources.Resource) map[string]resourceInfo {
 	infos := map[string]resourceInfo{}
 	for name, r := range meta.Resources {

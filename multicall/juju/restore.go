@@ -85,6 +85,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	return nil
 }
 
+// restore is one restoration of a backup.
 type restore struct {
 	o       *operator
 	cmd     restoreCmd
@@ -111,15 +112,20 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 	}
 
 	b := bootstrap{o: r.o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
-	err := b.inspectProvider()
-	if err == nil {
-		err = b.run()
-	}
-	// With --replace, the directory may have files that this call has not created.
+	err := r.create(&b)
 	if err != nil && !r.cmd.Replace {
-		err = errors.Join(err, b.undo())
+		// With --replace, the directory may have files that this call has not created.
+		return errors.Join(err, b.undo())
 	}
 	return err
+}
+
+// create inspects the provider, and then creates the environment from the backup.
+func (r *restore) create(b *bootstrap) error {
+	if err := b.inspectProvider(); err != nil {
+		return err
+	}
+	return b.run()
 }
 
 // finishInterrupted starts an environment that an interrupted call has completely restored from this backup. done
@@ -129,9 +135,9 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
-	// This is a different environment, or its store cannot be read.
-	if err != nil || !whole {
+	_, isComplete, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
+	if err != nil || !isComplete {
+		// This is a different environment, or its store cannot be read.
 		return false, nil
 	}
 
@@ -147,23 +153,25 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 // backup, in the same store and under the same name. It returns "" if there is no such environment. With
 // --replace, callers restore the backup in either case.
 func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
-	env, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
-	// The store was replaced while a process had it open. With --replace, the restoration sets its files aside
-	// later.
+	env, isComplete, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
 	if _, replaced := errors.AsType[*state.Replaced](err); replaced && r.cmd.Replace {
+		// The store was replaced while a process had it open. The restoration sets the store's files aside later.
 		return "", nil
 	}
-	if err != nil || !whole || env.Name != e.Name {
+	if err != nil {
 		return "", err
 	}
+	if !isComplete || env.Name != e.Name {
+		return "", nil
+	}
 
-	next := "using it as it is"
+	nextStep := "using it as it is"
 	if r.cmd.Replace {
-		next = "creating it again"
+		nextStep = "creating it again"
 	}
 	r.o.note(
 		"  the state in %s is already complete, from an interrupted restoration of this backup; %s",
-		e.State, next,
+		e.State, nextStep,
 	)
 
 	return env.UUID, nil
@@ -171,71 +179,82 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 
 // replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it.
 func (r *restore) replaceInPlace() error {
-	now, err := home.Load(r.env.Dir)
+	e, err := home.Load(r.env.Dir)
 	if err != nil {
 		return err
 	}
-	if now.UUID != r.archive.UUID {
+	if e.UUID != r.archive.UUID {
 		return console.Hint(
 			fmt.Errorf("the model in %s is a different one, with the uuid %s, not %s",
-				now.Dir, now.UUID, r.archive.UUID),
+				e.Dir, e.UUID, r.archive.UUID),
 			"to restore the backup under a different name: -e NAME",
 		)
 	}
-
-	old := now.State
-	if err := r.o.checkStopped(now); err != nil {
+	if err := r.o.checkStopped(e); err != nil {
 		return err
 	}
+
+	oldStateURL := e.State
 	if r.cmd.State != "" {
-		now.State, err = now.KeepCredentials(r.env.State)
+		e.State, err = e.KeepCredentials(r.env.State)
 		if err != nil {
 			return err
 		}
 	}
 
-	r.env = now
-	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
+	r.env = e
+	if err := os.MkdirAll(filepath.Dir(e.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot create the state's directory: %w", err)
 	}
-	if _, err := r.findWhole(now); err != nil {
+	if _, err := r.findWhole(e); err != nil {
 		return err
 	}
-	if err := r.restoreStore(now, ""); err != nil {
-		return err
-	}
-
-	if now.State != old {
-		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
-		defer cancel()
-		if err := copying.MarkStoreMoved(ctx, old, now.UUID, now.State); err != nil {
-			r.o.note("warning: cannot mark the old store as moved, so agents that reach it still use it: %v", err)
-		}
-	}
-
-	if err := now.Save(); err != nil {
-		return err
-	}
-	if err := now.DropCredentials(); err != nil {
+	// The environment keeps the backup's checksum of the provider's executable.
+	const providerSHA256 = ""
+	if err := r.restoreStore(e, providerSHA256); err != nil {
 		return err
 	}
 
-	return r.o.startBackground(now)
+	if e.State != oldStateURL {
+		r.markMoved(oldStateURL, e)
+	}
+
+	if err := e.Save(); err != nil {
+		return err
+	}
+	if err := e.DropCredentials(); err != nil {
+		return err
+	}
+
+	return r.o.startBackground(e)
 }
 
-// restoreStore sets aside the directories of units that are not in the backup, unpacks missing directories,
-// and fills the store. If it fails before the store has changed, it moves the directories back.
-func (r *restore) restoreStore(e home.Environment, sha256 string) error {
+// markMoved marks the environment's old store as moved to e's store, so that agents stop using the old store.
+// If it fails, it prints a warning.
+func (r *restore) markMoved(oldStateURL string, e home.Environment) {
+	ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
+	defer cancel()
+	if err := copying.MarkStoreMoved(ctx, oldStateURL, e.UUID, e.State); err != nil {
+		r.o.note("warning: cannot mark the old store as moved, so agents that reach it still use it: %v", err)
+	}
+}
+
+// restoreStore fills the store with the backup, and unpacks units' directories that are missing. With --replace,
+// it first sets aside the directories of units that are not in the backup. It moves them back if it fails before
+// the store has changed. providerSHA256 is the checksum of the provider's executable, or "" to keep the backup's
+// checksum.
+func (r *restore) restoreStore(e home.Environment, providerSHA256 string) error {
 	var aside asideFolders
 	if r.cmd.Replace {
 		var err error
-		if aside, err = r.setAsideUnknown(e); err != nil {
+		aside, err = r.setAsideUnknown(e)
+		if err != nil {
 			return err
 		}
 	}
 
 	begun := false
-	err := r.fillStore(e, sha256, func() { begun = true })
+	err := r.fillStore(e, providerSHA256, func() { begun = true })
 	if err != nil && !begun {
 		return errors.Join(err, aside.undo(r.o))
 	}
@@ -244,7 +263,7 @@ func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 
 // fillStore restores the backup's files and keys. It calls begun once the store differs from its former
 // content.
-func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) error {
+func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun func()) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
 	}
@@ -272,9 +291,8 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 			env.Name = e.Name
 			env.UUID = e.UUID
 			env.Tools = e.Tools
-			// Only bootstrap passes the checksum of the provider's executable.
-			if sha256 != "" {
-				env.Config[state.ProviderSHA256] = sha256
+			if providerSHA256 != "" {
+				env.Config[state.ProviderSHA256] = providerSHA256
 			}
 		},
 	}, r.archive)
@@ -298,7 +316,7 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 // noteOutcome prints notes about the restored environment that an operator must know.
 func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
-		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
+		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again, since instances may be newer than the backup")
 		r.o.note("  units whose directories differ from the backup wait for: juju resolved UNIT")
 	} else {
 		r.o.note("  this is a new model, with the uuid %s; it owns no machine of the old model",
@@ -308,16 +326,18 @@ func (r *restore) noteOutcome() {
 }
 
 // chooseStateURL returns the URL of the store to restore to, and writes the credentials that the URL names
-// into the environment's directory. With --replace and without --state, that is the backup's own store with
-// the backup's credentials. A store in a file is an exception, since the file may be in a different directory
-// by now.
+// into the environment's directory. With --replace and without --state, the backup is restored to the store from
+// which it was made, with the backup's credentials, if that store is in etcd. A store in a file may be in a
+// different directory by now. In all other cases, chooseStateURL returns the URL of e's own store.
 func (r *restore) chooseStateURL(e home.Environment) (string, error) {
-	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
+	isBackupsStore := r.cmd.Replace && r.cmd.State == "" && strings.HasPrefix(r.archive.State, "etcd")
+	if !isBackupsStore {
 		return e.KeepCredentials(e.State)
 	}
 
 	for _, name := range r.archive.Names(backupfile.CredentialName("")) {
 		if name == backupfile.SecretKeysName() {
+			// takeSecretKeys restores these.
 			continue
 		}
 		if err := r.writeCredential(e, name); err != nil {
@@ -372,12 +392,12 @@ func (r *restore) unpackUnits(e home.Environment) error {
 }
 
 // unpackStorage restores the content of storage, and returns the ids of the storage that is then in place. If
-// a directory already has files, unpackStorage keeps them if mayBeThere is true, and otherwise returns an
+// a directory already has files, unpackStorage keeps them if mayHaveFiles is true, and otherwise returns an
 // error.
-func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []string, err error) {
+func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (kept []string, err error) {
 	for _, k := range r.archive.Keys {
-		id, ok := strings.CutPrefix(k.Key, keys.Storages)
-		if !ok {
+		id, isStorage := strings.CutPrefix(k.Key, keys.Storages)
+		if !isStorage {
 			continue
 		}
 
@@ -385,19 +405,22 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 		if err := json.Unmarshal(k.Value, &s); err != nil {
 			return nil, fmt.Errorf("cannot read storage %q: %w", id, err)
 		}
-
 		s.ID = id
+
 		name := backupfile.StorageName(s.Machine, id)
 		if !r.archive.Has(name) {
 			continue
 		}
 
 		place := unitdir.StorageOf(e.MachineDir(s.Machine), e.Name, s)
-		if _, err := os.Stat(place.Base); place.Base != "" && err != nil {
-			r.o.note("warning: the content of storage %s is not restored: the directory %s is missing", id, place.Base)
-			continue
+		if place.Base != "" {
+			// The operator's directory, often a mount point. bijou does not create it.
+			if _, err := os.Stat(place.Base); err != nil {
+				r.o.note("warning: the content of storage %s is not restored: the directory %s is missing", id, place.Base)
+				continue
+			}
 		}
-		if err := r.unpackOne(name, place.Folder, mayBeThere); err != nil {
+		if err := r.unpackOne(name, place.Folder, mayHaveFiles); err != nil {
 			return nil, fmt.Errorf("cannot restore the content of storage %s: %w", id, err)
 		}
 		kept = append(kept, id)
@@ -409,22 +432,23 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 	return kept, nil
 }
 
-// unpackOne restores one storage into its directory, which must be missing or empty unless mayBeThere is
-// true.
-func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
+// unpackOne restores one storage from the archive's file name into the directory folder. If the directory has
+// files, unpackOne keeps them and restores nothing if mayHaveFiles is true, and otherwise returns an error.
+func (r *restore) unpackOne(name, folder string, mayHaveFiles bool) error {
 	if _, err := os.Lstat(folder); err == nil {
 		empty, err := osutil.IsEmptyDir(folder)
 		if err != nil {
 			return err
 		}
 
-		if !empty && !mayBeThere {
+		if !empty && !mayHaveFiles {
 			return console.Hint(fmt.Errorf("%s already contains files", folder),
 				"move it away, or remove it if an interrupted restoration left it")
 		}
 		if !empty {
 			return nil
 		}
+		// UnpackFolder creates the directory itself.
 		if err := os.Remove(folder); err != nil {
 			return err
 		}
@@ -483,9 +507,8 @@ func (a asideFolder) undo() error {
 	return nil
 }
 
-// setAsideUnknown moves away the directories of units that are newer than the backup, since agents remove
-// directories of unknown units. If it fails for one directory, it moves the others back.
-func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
+// knownUnits returns the directories of the backup's units, as paths below the environment's directory.
+func (r *restore) knownUnits() map[string]bool {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {
 		if machine, unit, ok := strings.Cut(k.Key, "/units/"); ok {
@@ -493,46 +516,54 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 		}
 	}
 
+	return known
+}
+
+// setAsideUnknown moves away the directories of units that are newer than the backup, since agents remove
+// directories of unknown units. It returns the moved directories. If it fails for one directory, it moves the
+// others back.
+func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return nil, err
 	}
 
-	var all asideFolders
+	known := r.knownUnits()
+	var moved asideFolders
 	for _, dir := range dirs {
 		// Glob fails only for an invalid pattern.
 		found, _ := filepath.Glob(filepath.Join(dir, "units", "*"))
 		for _, folder := range found {
 			name, err := filepath.Rel(e.Dir, folder)
 			if err != nil {
-				return nil, errors.Join(err, all.undo(r.o))
+				return nil, errors.Join(err, moved.undo(r.o))
 			}
 			if known[name] {
 				continue
 			}
 
-			aside := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
-			one, err := setAside(name, folder, aside)
+			newPath := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
+			aside, err := setAside(name, folder, newPath)
 			if err != nil {
 				err = console.Hint(fmt.Errorf("cannot set the unit's directory %s aside: %w", folder, err),
 					"nothing was restored: free space for the directory, or move it away, and restore again")
-				return nil, errors.Join(err, all.undo(r.o))
+				return nil, errors.Join(err, moved.undo(r.o))
 			}
-
-			if one.own == "" {
+			if aside.own == "" {
+				// This was a symlink without a directory.
 				continue
 			}
 
-			r.o.note("  the backup has no unit for the directory %s, which has been moved to %s", name, aside)
-			all = append(all, one)
+			r.o.note("  the backup has no unit for the directory %s, which has been moved to %s", name, newPath)
+			moved = append(moved, aside)
 		}
 	}
 
-	return all, nil
+	return moved, nil
 }
 
-// freeName returns the path, with a number if the path exists. The path exists if this backup was restored
-// before.
+// freeName returns the path, or the path with the first number that makes it unused. The path is in use if this
+// backup was restored before.
 func freeName(path string) string {
 	free := path
 	for n := 2; ; n++ {
@@ -543,9 +574,10 @@ func freeName(path string) string {
 	}
 }
 
-// setAside moves a unit's directory to the path aside, and removes a symlink that leads to the directory. It
-// returns no directory for a dangling symlink, since the directory was set aside before.
-func setAside(name, folder, aside string) (asideFolder, error) {
+// setAside moves a unit's directory to newPath. If folder is a symlink to the directory, setAside also
+// removes the symlink. A dangling symlink is left from a directory that was set aside before: setAside only
+// removes it, and returns a zero asideFolder.
+func setAside(name, folder, newPath string) (asideFolder, error) {
 	own, err := filepath.EvalSymlinks(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return asideFolder{}, os.Remove(folder)
@@ -554,29 +586,29 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 		return asideFolder{}, err
 	}
 
-	one := asideFolder{name: name, own: own, kept: aside}
+	aside := asideFolder{name: name, own: own, kept: newPath}
 	if to, err := os.Readlink(folder); err == nil {
-		one.link = folder
-		one.to = to
+		aside.link = folder
+		aside.to = to
 	}
 
-	if err := osutil.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(newPath), 0o755); err != nil {
 		return asideFolder{}, err
 	}
-	if err := os.Rename(own, aside); err != nil {
+	if err := os.Rename(own, newPath); err != nil {
 		return asideFolder{}, err
 	}
-	if err := osutil.SyncDir(filepath.Dir(aside)); err != nil {
-		return asideFolder{}, errors.Join(err, one.undo())
+	if err := osutil.SyncDir(filepath.Dir(newPath)); err != nil {
+		return asideFolder{}, errors.Join(err, aside.undo())
 	}
-	if one.link == "" {
-		return one, nil
+	if aside.link == "" {
+		return aside, nil
 	}
-	if err := os.Remove(one.link); err != nil {
-		return asideFolder{}, errors.Join(err, one.undo())
+	if err := os.Remove(aside.link); err != nil {
+		return asideFolder{}, errors.Join(err, aside.undo())
 	}
 
-	return one, nil
+	return aside, nil
 }
 
 // takeSecretKeys writes the environment's keys for secrets: the keys of the backup, the keys of --key, and
@@ -619,19 +651,19 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 // noteStorage prints what happens to storage whose content is not restored.
 func (r *restore) noteStorage(e home.Environment) error {
 	return r.o.openUnchecked(e, func(s *state.State) error {
-		all, err := state.Read(r.o.ctx, s, (*state.View).Storages)
+		storages, err := state.Read(r.o.ctx, s, (*state.View).Storages)
 		if err != nil {
 			return err
 		}
 
 		var renewed []string
-		for _, one := range all {
-			if one.Unit != "" && !one.Made {
-				renewed = append(renewed, one.ID)
+		for _, storage := range storages {
+			if storage.Unit != "" && !storage.Made {
+				renewed = append(renewed, storage.ID)
 			}
 		}
 
-		if r.cmd.Replace && len(all) > 0 {
+		if r.cmd.Replace && len(storages) > 0 {
 			r.o.note("  units whose storage is missing also wait; to create their storage again, empty: juju resolved UNIT")
 		}
 		if !r.cmd.Replace && len(renewed) > 0 {
@@ -649,25 +681,8 @@ func (r *restore) noteSealed(e home.Environment) error {
 	}
 
 	return r.o.openUnchecked(e, func(s *state.State) error {
-		sealed, err := state.Read(r.o.ctx, s, func(v *state.View) (sealed []string, err error) {
-			all, err := record.All(v)
-			if err != nil {
-				return nil, err
-			}
-
-			for _, one := range all {
-				_, err := record.Open(v, ring, one, one.Latest)
-				switch {
-				case record.IsUnopened(err):
-					sealed = append(sealed, fmt.Sprintf("%s of %s", one.ID, one.Owner))
-				case errors.Is(err, state.ErrNotFound):
-					// The latest revision was removed.
-				case err != nil:
-					return nil, err
-				}
-			}
-
-			return sealed, nil
+		sealed, err := state.Read(r.o.ctx, s, func(v *state.View) ([]string, error) {
+			return findSealed(v, ring)
 		})
 		if err != nil {
 			return err
@@ -681,4 +696,27 @@ func (r *restore) noteSealed(e home.Environment) error {
 			keyfile.FileName)
 		return nil
 	})
+}
+
+// findSealed returns the ids and owners of the secrets that the keys of the ring cannot open. It skips a secret
+// whose latest revision was removed.
+func findSealed(v *state.View, ring secret.Keyring) (sealed []string, err error) {
+	secrets, err := record.All(v)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, s := range secrets {
+		_, err := record.Open(v, ring, s, s.Latest)
+		switch {
+		case record.IsUnopened(err):
+			sealed = append(sealed, fmt.Sprintf("%s of %s", s.ID, s.Owner))
+		case errors.Is(err, state.ErrNotFound):
+			// The latest revision was removed.
+		case err != nil:
+			return nil, err
+		}
+	}
+
+	return sealed, nil
 }

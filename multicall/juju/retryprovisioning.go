@@ -18,18 +18,20 @@ type retryProvisioningCmd struct {
 // Run marks all machines for a retry, or none. For a machine that needs no retry, it prints a line and
 // returns no error.
 func (c retryProvisioningCmd) Run(o *operator) error {
-	// Either --all or ids must be given, and not both.
-	if c.All == (len(c.Machines) > 0) {
+	// Exactly one of --all and ids must be given.
+	hasIDs := len(c.Machines) > 0
+	if c.All == hasIDs {
 		return console.Hint(console.Usage(errors.New("no machines given: want their ids, or --all")), "juju machines lists them")
 	}
 
-	var replace *constraints.Value
+	// If newConstraints is nil, the machines keep their constraints.
+	var newConstraints *constraints.Value
 	if c.Constraints != nil {
-		asked, err := parseConstraints(*c.Constraints)
+		given, err := parseConstraints(*c.Constraints)
 		if err != nil {
 			return err
 		}
-		replace = &asked
+		newConstraints = &given
 	}
 
 	var output string
@@ -43,7 +45,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 
 		var refused []error
 		for _, id := range ids {
-			err := tx.ResolveMachine(id, replace)
+			err := tx.ResolveMachine(id, newConstraints)
 			switch {
 			case errors.Is(err, state.ErrNotInError):
 				output += err.Error() + "\n"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/secret"
 )
@@ -26,39 +27,51 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 	defer lock.Release()
 
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
-		// The last key of a ring seals, and all its keys open.
-		next := slices.Clone(ring)
-		if !c.Forget {
-			// First, the new key only opens. So every machine has the key before any machine seals with it.
-			fresh := secret.NewKey()
-			if err := o.giveSecretKeys(e, s, append(secret.Keyring{fresh}, ring...)); err != nil {
-				return err
-			}
-
-			next = append(next, fresh)
-			if err := o.giveSecretKeys(e, s, next); err != nil {
-				return err
-			}
+		if c.Forget {
+			return o.forgetSecretKeys(e, s, ring)
 		}
-
-		n, err := o.resealSecrets(s, next)
-		switch {
-		case err != nil:
-			return err
-		case c.Forget && n > 0:
-			return fmt.Errorf(
-				"%s were sealed with an older key, and are now sealed again: a hook may still use the older key, so run this again later",
-				formatCount(n, "content"),
-			)
-		case c.Forget:
-			return o.giveSecretKeys(e, s, next[len(next)-1:])
-		}
-
-		o.note(
-			"secrets are now sealed with a new key (%s resealed); earlier keys stay, since backups need them; to remove them: juju rotate-secret-key --forget",
-			formatCount(n, "content"),
-		)
-
-		return nil
+		return o.addSecretKey(e, s, ring)
 	})
+}
+
+// addSecretKey gives a new key to all machines, and then seals all secrets with it. ring has the current
+// keys. Any key of a ring can open a secret, but only the last key seals secrets.
+func (o *operator) addSecretKey(e home.Environment, s *state.State, ring secret.Keyring) error {
+	// As the first key, the new key only opens secrets, until every machine has it.
+	newKey := secret.NewKey()
+	if err := o.giveSecretKeys(e, s, append(secret.Keyring{newKey}, ring...)); err != nil {
+		return err
+	}
+
+	newRing := append(slices.Clone(ring), newKey)
+	if err := o.giveSecretKeys(e, s, newRing); err != nil {
+		return err
+	}
+	resealed, err := o.resealSecrets(s, newRing)
+	if err != nil {
+		return err
+	}
+
+	o.note(
+		"secrets are now sealed with a new key (%s resealed); earlier keys stay, since backups need them; to remove them: juju rotate-secret-key --forget",
+		formatCount(resealed, "content"),
+	)
+	return nil
+}
+
+// forgetSecretKeys removes all keys of the ring except the last one. If secrets were still sealed with an earlier
+// key, it seals them again, keeps all keys, and returns an error.
+func (o *operator) forgetSecretKeys(e home.Environment, s *state.State, ring secret.Keyring) error {
+	resealed, err := o.resealSecrets(s, ring)
+	if err != nil {
+		return err
+	}
+	if resealed > 0 {
+		return fmt.Errorf(
+			"%s were sealed with an older key, and are now sealed again: a hook may still use the older key, so run this again later",
+			formatCount(resealed, "content"),
+		)
+	}
+
+	return o.giveSecretKeys(e, s, ring[len(ring)-1:])
 }

@@ -16,16 +16,19 @@ type runCmd struct {
 
 // Run runs an action of a charm. With a command after two dashes, it runs that command as juju exec does.
 func (c runCmd) Run(o *operator) error {
-	if len(o.command) == 0 && len(c.Units) > 1 && !isUnitWord(c.Units[0]) {
+	// Without a command, the units must precede the action.
+	isMisplaced := len(c.Units) > 1 && !isUnitWord(c.Units[0])
+	if len(o.command) == 0 && isMisplaced {
 		return refuseNonUnit(c.Units[0], c.Units[1:])
 	}
 
-	isOther := func(word string) bool { return !isUnitWord(word) }
-	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, isOther) {
+	isActionWord := func(word string) bool { return !isUnitWord(word) }
+	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, isActionWord) {
 		return c.execCmd.Run(o)
 	}
 
 	if c.Format == "json" {
+		// juju run prints the keys of Juju 3, and juju run-action prints other keys.
 		c.Format = taskFormat
 	}
 
@@ -39,7 +42,7 @@ func (c runCmd) Run(o *operator) error {
 }
 
 // refuseNonUnit returns the error for a word that is not a unit, with the commands that the operator may have
-// meant. rest are the words after it. rest has at least one word.
+// meant. rest are the words after that word, at least one.
 func refuseNonUnit(word string, rest []string) error {
 	app := quoteShellWords([]string{word})
 	err := console.Usage(fmt.Errorf("%q is not a unit", word))

@@ -30,7 +30,8 @@ func (c runActionCmd) Run(o *operator) error {
 	}
 
 	if c.Params != "" {
-		if call.file, err = readParams(c.Params); err != nil {
+		call.file, err = readParams(c.Params)
+		if err != nil {
 			return console.Usage(err)
 		}
 	}
@@ -52,15 +53,17 @@ func (c runActionCmd) Run(o *operator) error {
 	})
 }
 
+// actionRequest is an action to run, as the command line names it.
 type actionRequest struct {
 	units  []string
 	action string
-	pairs  []string
-	texts  bool // treat the values of pairs as text
-	file   map[string]any
+	pairs  []string       // the parameters of the command line, each KEY=VALUE
+	texts  bool           // treat the values of pairs as text
+	file   map[string]any // the parameters of the file
 }
 
-// parseWords splits the words UNIT... ACTION [KEY=VALUE...].
+// parseWords splits the words UNIT... ACTION [KEY=VALUE...]. It returns an error if a unit or the action is
+// missing, or if the action's name is invalid.
 func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	i := slices.IndexFunc(c.Words, func(w string) bool { return !isUnitWord(w) })
 	switch {
@@ -89,21 +92,21 @@ func readParams(path string) (map[string]any, error) {
 	return params, nil
 }
 
-// enqueue queues the action on all units, each once, or on none.
-func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Action, err error) {
+// enqueue queues the action once on each unit, or on none, and returns the queued actions.
+func (call actionRequest) enqueue(o *operator, s *state.State) (queued []actions.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
 		// After a conflict, this function runs again.
-		all = nil
-		queued := map[string]bool{}
+		queued = nil
+		seen := map[string]bool{}
 		for _, word := range call.units {
 			unit, err := findUnitName(tx.View, word)
 			if err != nil {
 				return err
 			}
-			if queued[unit] {
+			if seen[unit] {
 				continue
 			}
-			queued[unit] = true
+			seen[unit] = true
 
 			params, err := call.mergeParams(tx.View, unit)
 			if err != nil {
@@ -114,7 +117,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Ac
 			if err != nil {
 				return err
 			}
-			all = append(all, a)
+			queued = append(queued, a)
 		}
 
 		return nil
@@ -125,10 +128,11 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Ac
 			"if this is a command, put it after two dashes: juju exec UNIT... -- COMMAND")
 	}
 
-	return all, err
+	return queued, err
 }
 
-// mergeParams returns the action's parameters. The command line's values take precedence over the file's.
+// mergeParams returns the action's parameters. Values of the command line take precedence over values of the
+// file. mergeParams parses the values of the command line by the schema of the unit's charm.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	declared, err := actions.Declared(v, unit)
 	if err != nil {
@@ -148,7 +152,8 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 
 		var value any = text
 		if !call.texts {
-			if value, err = schema.ParseText(path, text); err != nil {
+			value, err = schema.ParseText(path, text)
+			if err != nil {
 				return nil, fmt.Errorf("cannot read parameter %q: %w", key, err)
 			}
 		}
@@ -158,34 +163,34 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 	return params, nil
 }
 
-// setParam returns a copy of the dictionary into, with the value at the path. It also copies the dictionaries
-// on the path, since all units share the dictionaries of the file. A value on the path that is not a
-// dictionary is replaced.
-func setParam(into map[string]any, path []string, value any) map[string]any {
-	out := map[string]any{}
-	maps.Copy(out, into)
+// setParam returns a copy of params with the value at the path. It also copies the dictionaries on the path,
+// since all units share the dictionaries of the file. A value on the path that is not a dictionary is replaced.
+func setParam(params map[string]any, path []string, value any) map[string]any {
+	changed := map[string]any{}
+	maps.Copy(changed, params)
 	if len(path) > 1 {
-		inner, _ := out[path[0]].(map[string]any)
+		inner, _ := changed[path[0]].(map[string]any)
 		value = setParam(inner, path[1:], value)
 	}
 
-	out[path[0]] = value
-	return out
+	changed[path[0]] = value
+	return changed
 }
 
+// reportQueued prints the ids of the queued actions, and warnings and hints about them.
 func (call actionRequest) reportQueued(o *operator, s *state.State, queued []actions.Action) error {
 	for _, a := range queued {
 		fmt.Fprintln(o.streams.Out, a.ID)
 	}
 	call.warnQueued(o, s, queued)
 	if len(queued) == 1 {
-		o.note("hint: to see its result: juju show-operation --wait %d", queued[0].ID)
+		o.note("hint: to see the action's result: juju show-operation --wait %d", queued[0].ID)
 	}
 	return nil
 }
 
-// warnQueued warns of absent agents and of undeclared parameters. It ignores its own errors, since the actions
-// are already queued.
+// warnQueued warns of absent agents, and of parameters that the first unit's charm does not declare. It ignores
+// its own errors, since the actions are already queued.
 func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actions.Action) {
 	_ = s.View(o.ctx, func(v *state.View) error {
 		for _, a := range queued {
@@ -195,7 +200,7 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actio
 			}
 
 			if !present {
-				o.note("warning: the agent of unit %q is away: the action waits until it is back", a.Unit)
+				o.note("warning: the agent of unit %q is away: the action waits for the agent", a.Unit)
 			}
 		}
 

@@ -11,6 +11,7 @@ import (
 	"bijou/state/actions"
 )
 
+// runResult is the outcome of a command on several units.
 type runResult struct {
 	o            *operator
 	actions      []*awaitedAction
@@ -19,7 +20,8 @@ type runResult struct {
 	down []error // an error for each unit on which the command was not run
 }
 
-// print prints the outcomes. Its error carries the exit code.
+// print prints the outcomes. If the command did not succeed on all units, the returned error carries the exit
+// code of juju.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
@@ -28,15 +30,16 @@ func (r runResult) print(format string) error {
 	errs := slices.Clone(r.down)
 	for _, a := range r.actions {
 		if a.action.Status != actions.Completed {
-			errs = append(
-				errs,
-				fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)),
-			)
+			cause := cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)
+			errs = append(errs, fmt.Errorf("unit %q: %s", a.action.Unit, cause))
 		}
 	}
 
-	if err := printTasks(r.o, format, r.actions); err != nil || len(errs) == 0 {
+	if err := printTasks(r.o, format, r.actions); err != nil {
 		return err
+	}
+	if len(errs) == 0 {
+		return nil
 	}
 
 	failed := joinErrors(errs)
@@ -90,7 +93,7 @@ func (r runResult) printOutput(a *awaitedAction) error {
 // unitError returns the error of one unit. It returns nil if the command succeeded on that unit. It also
 // returns nil for the only unit, since that unit's exit code becomes the exit code of juju run.
 func (r runResult) unitError(a *awaitedAction) error {
-	why := cmp.Or(a.stuckReason, r.cancelReason)
+	reason := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
 	case a.action.Status == actions.Completed:
 		return nil
@@ -98,16 +101,16 @@ func (r runResult) unitError(a *awaitedAction) error {
 		return nil
 	case a.action.Code != nil:
 		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
-	case a.action.Status == actions.Failed || why == "":
+	case a.action.Status == actions.Failed || reason == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
 	case a.action.Status == actions.Cancelled && a.action.Started.IsZero():
-		return fmt.Errorf("cannot run on unit %q: %s: bijou cancelled the command before it started", a.action.Unit, why)
+		return fmt.Errorf("cannot run on unit %q: %s: bijou cancelled the command before it started", a.action.Unit, reason)
 	case a.action.Status == actions.Cancelled:
-		return fmt.Errorf("cannot run on unit %q: %s: bijou ended it", a.action.Unit, why)
+		return fmt.Errorf("cannot run on unit %q: %s: bijou ended the command", a.action.Unit, reason)
 	}
 
-	return fmt.Errorf("cannot run on unit %q: %s: to see its result: juju show-operation %d",
-		a.action.Unit, why, a.action.ID)
+	return fmt.Errorf("cannot run on unit %q: %s: to see the command's result: juju show-operation %d",
+		a.action.Unit, reason, a.action.ID)
 }
 
 // exitError returns the errors with juju's exit code. If there is only one unit, that is the exit code of the
@@ -118,9 +121,11 @@ func (r runResult) exitError(errs []error) error {
 	if len(r.down) > 0 || slices.ContainsFunc(r.actions, hasFailed) {
 		code = console.ExitFailure
 	}
-	only := r.actions[0].action.Code
-	if len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
-		code = *only
+
+	unitCode := r.actions[0].action.Code
+	isOnlyUnit := len(r.actions)+len(r.down) == 1
+	if isOnlyUnit && unitCode != nil && *unitCode != 0 {
+		code = *unitCode
 	}
 
 	return console.Exit(code, joinErrors(errs))

@@ -19,9 +19,9 @@ type scaleCmd struct {
 	waitFlags
 }
 
-// Run adds units, or removes the newest units.
+// Run adds units, or removes the newest units, so that the application has the wanted number of units.
 func (c scaleCmd) Run(o *operator) error {
-	app, want, err := c.read()
+	app, want, err := c.parse()
 	if err != nil {
 		return console.Hint(console.Usage(err), "as in: juju scale web=3")
 	}
@@ -37,20 +37,20 @@ func (c scaleCmd) Run(o *operator) error {
 	}
 
 	units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
-	switch n := want - len(units); {
-	case n > 0 && c.DryRun:
-		fmt.Fprintf(o.streams.Out, "dry run: %s gets %s\n", app, formatCount(n, "unit"))
+	switch missing := want - len(units); {
+	case missing > 0 && c.DryRun:
+		fmt.Fprintf(o.streams.Out, "dry run: %s gets %s\n", app, formatCount(missing, "unit"))
 		return nil
-	case n > 0:
+	case missing > 0:
 		return addUnitCmd{
 			Service:        app,
-			placementFlags: placementFlags{NumUnits: n, To: c.To},
+			placementFlags: placementFlags{NumUnits: missing, To: c.To},
 			waitFlags:      c.waitFlags,
 		}.Run(o)
-	case n < 0:
+	case missing < 0:
 		return removeUnitCmd{
 			Units:            []string{app},
-			NumUnits:         -n,
+			NumUnits:         -missing,
 			unitRemovalFlags: c.unitRemovalFlags,
 			waitFlags:        c.waitFlags,
 		}.Run(o)
@@ -60,9 +60,9 @@ func (c scaleCmd) Run(o *operator) error {
 	return nil
 }
 
-// read parses APP=N, APP N, and APP --replicas N. One of kubectl's kinds can precede APP. want is the number
-// of units.
-func (c scaleCmd) read() (app string, want int, err error) {
+// parse parses the arguments APP=N, APP N, or APP --replicas N. It also accepts kubectl's KIND APP and
+// KIND/APP for APP. want is the number of units.
+func (c scaleCmd) parse() (app string, want int, err error) {
 	words := c.Words
 	if isKind(words[0]) && len(words) > 1 {
 		words = words[1:]

@@ -24,12 +24,9 @@ const scpValueOptions = "cDFiJloPSX"
 // Run copies the files with the program that the machine's provider names.
 func (c scpCmd) Run(o *operator) error {
 	options, words := cutOptions(trimDashes(c.Words), scpValueOptions)
-	options = slices.DeleteFunc(options, func(option []string) bool {
-		recursive := option[0] == "-r" || option[0] == "-R"
-		c.Recursive = c.Recursive || recursive
-		return recursive
-	})
-	o.noteOptions(options)
+	isRecursive := func(option []string) bool { return option[0] == "-r" || option[0] == "-R" }
+	recursive := c.Recursive || slices.ContainsFunc(options, isRecursive)
+	o.noteOptions(slices.DeleteFunc(options, isRecursive))
 
 	if len(words) < 2 {
 		return console.Usage(errors.New("cannot copy: no source and destination given"))
@@ -51,8 +48,8 @@ func (c scpCmd) Run(o *operator) error {
 		)
 	}
 
-	args := to.Copy[1:len(to.Copy):len(to.Copy)]
-	if c.Recursive {
+	args := slices.Clone(to.Copy[1:])
+	if recursive {
 		args = append(args, "-r")
 	}
 
@@ -74,37 +71,48 @@ type copiedFile struct {
 	remote bool
 }
 
-// readPlaces returns the one unit or machine that the words name, and the files.
+// readPlaces returns the unit or machine that the words name, and the files; the last file is the destination. It
+// returns an error if the words name no unit or machine, or name more than one, or if a file of this host would be
+// copied to this host.
 func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []copiedFile, err error) {
 	last := len(words) - 1
 	place, name, toMachine := o.cutRemote(words[last])
-	to := copiedFile{words[last], false}
+	to := copiedFile{name: words[last]}
 	if toMachine {
-		to = copiedFile{name, true}
+		to = copiedFile{name: name, remote: true}
 	}
 
+	var local []string // files of this host, if the destination is on this host too
 	for _, word := range words[:last] {
-		at, name, fromMachine := o.cutRemote(word)
+		source, name, fromMachine := o.cutRemote(word)
 		switch {
 		case fromMachine && toMachine:
 			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: first copy to this host"))
 		case !fromMachine && !toMachine:
-			err := console.Usage(errors.New("cannot copy: no remote file given: want UNIT:FILE or MACHINE:FILE"))
-			return "", nil, console.Hint(err, hintCopy(words)...)
-		case fromMachine && len(files) > 0 && at != place:
+			local = append(local, word)
+		case fromMachine && len(files) > 0 && source != place:
 			return "", nil, console.Usage(errors.New("cannot copy from two machines at once"))
 		case fromMachine:
-			place = at
-			files = append(files, copiedFile{name, true})
+			place = source
+			files = append(files, copiedFile{name: name, remote: true})
 		default:
-			files = append(files, copiedFile{word, false})
+			files = append(files, copiedFile{name: word})
 		}
+	}
+
+	if len(local) > 0 {
+		err := errors.New("cannot copy: no remote file given: want UNIT:FILE or MACHINE:FILE")
+		if len(files) > 0 {
+			err = fmt.Errorf("cannot copy %q to %q: both are on this host", local[0], words[last])
+		}
+		return "", nil, console.Hint(console.Usage(err), hintCopy(words)...)
 	}
 
 	return place, append(files, to), nil
 }
 
-// hintCopy returns hints with a unit's name for words in compose's form SERVICE:FILE.
+// hintCopy returns a hint with the leader's unit instead of the application if a word has compose's form
+// SERVICE:FILE, and no hint otherwise.
 func hintCopy(words []string) (hints []string) {
 	var meant []string
 	for _, word := range words {
@@ -120,18 +128,24 @@ func hintCopy(words []string) (hints []string) {
 	return []string{"for an application's units: juju scp " + quoteShellWords(meant)}
 }
 
-// cutRemote splits UNIT:FILE or MACHINE:FILE. It returns ok false for any other text, since a colon after any
-// other word belongs to a local file's name.
-func (o *operator) cutRemote(text string) (place, file string, ok bool) {
-	place, file, ok = strings.Cut(text, ":")
-	if ok && !strings.Contains(place, "@") {
-		place = unitOfPod(place)
+// cutRemote splits UNIT:FILE, USER@UNIT:FILE or MACHINE:FILE, and drops the user. isRemote is false for any other
+// text, since a colon after any other word belongs to a local file's name.
+func (o *operator) cutRemote(text string) (place, file string, isRemote bool) {
+	place, file, hasColon := strings.Cut(text, ":")
+	if !hasColon {
+		return place, file, false
 	}
-	if user, at, named := strings.Cut(place, "@"); ok && named && isUnitWord(at) && !strings.Contains(user, "/") {
+
+	user, target, hasUser := strings.Cut(place, "@")
+	switch {
+	case !hasUser:
+		place = unitOfPod(place)
+	case isUnitWord(target) && !strings.Contains(user, "/"):
 		place = o.cutUser(place)
 	}
-	machine := place != "" && strings.Trim(place, "0123456789") == ""
-	return place, file, ok && (machine || isUnitWord(place))
+
+	isMachine := place != "" && strings.Trim(place, "0123456789") == ""
+	return place, file, isMachine || isUnitWord(place)
 }
 
 // localName returns a local file's name in a form such that scp does not mistake the part before a colon for a

@@ -7,12 +7,14 @@ import (
 	"bijou/state/secret/record"
 )
 
+// secretGrantArgs are the arguments of grant-secret and revoke-secret.
 type secretGrantArgs struct {
 	Secret   string `arg:"" help:"The name or URI of the secret."`
 	Services string `arg:"" name:"application,..." help:"The applications; either all succeed or none."`
 }
 
-// setGranted grants the secret to the services, which are separated by commas, or revokes the grants.
+// setGranted lets the services read the secret if may is true, and otherwise revokes this right. It changes the
+// rights of all services, or of none.
 func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 	err := o.update(func(tx *state.Tx) error {
 		for service := range strings.SplitSeq(c.Services, ",") {
@@ -31,7 +33,10 @@ func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 		return err
 	}
 
-	verb := map[bool]string{true: "can", false: "cannot"}[may]
+	verb := "cannot"
+	if may {
+		verb = "can"
+	}
 	o.note("%s %s read secret %q", strings.ReplaceAll(c.Services, ",", ", "), verb, c.Secret)
 	return nil
 }

@@ -20,20 +20,20 @@ import (
 // resealSecrets seals all secrets with the last key of the ring, in several transactions. It returns how many
 // revisions it has sealed, and prints the secrets that cannot be opened with any key of the ring.
 func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int, err error) {
-	all, err := state.Read(o.ctx, s, record.All)
+	secrets, err := state.Read(o.ctx, s, record.All)
 	if err != nil {
 		return 0, err
 	}
 
 	var unopened []string
-	for i, r := range all {
-		o.reportSteps(state.Steps{What: "secrets sealed", Done: i, Total: len(all)})
-		n, left, err := o.resealSecret(s, ring, r.ID)
+	for i, r := range secrets {
+		o.reportSteps(state.Steps{What: "secrets sealed", Done: i, Total: len(secrets)})
+		n, unopenedRevisions, err := o.resealSecret(s, ring, r.ID)
 		total += n
 		if err != nil {
 			return total, err
 		}
-		if len(left) > 0 {
+		if len(unopenedRevisions) > 0 {
 			unopened = append(unopened, fmt.Sprintf("%s of %s", r.ID, r.Owner))
 		}
 	}
@@ -44,9 +44,11 @@ func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int
 	return total, nil
 }
 
-// resealSecret seals the revisions of one secret, if it still exists. It returns how many it has sealed, and
-// which revisions cannot be opened with any key of the ring.
+// resealSecret seals the revisions of one secret with the last key of the ring. It returns how many revisions
+// it has sealed, and which revisions cannot be opened with any key of the ring. It ignores a secret that was
+// removed.
 func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) (total int, unopened []int, err error) {
+	// One transaction seals only some revisions.
 	for {
 		n := 0
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
@@ -60,8 +62,8 @@ func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) 
 	}
 }
 
-// giveSecretKeys writes the keys on this host, and on each machine that does not use the environment's directory
-// on this host.
+// giveSecretKeys writes the keys into the environment's directory on this host, and on each machine that does not
+// use that directory.
 func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secret.Keyring) error {
 	if err := e.SecretKeys().Write(ring); err != nil {
 		return err
@@ -80,11 +82,7 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 			continue
 		}
 
-		to, err := o.parts.Providers.Access(e, env, m)
-		if err == nil && to.Host != "" {
-			err = to.putSecretKeys(data)
-		}
-		if err != nil {
+		if err := o.copySecretKeys(e, env, m, data); err != nil {
 			return console.Hint(fmt.Errorf("cannot copy the keys for secrets to machine %s: %w", m.ID, err),
 				"secrets still use a key that the machine has; run this again once the machine is reachable")
 		}
@@ -93,14 +91,29 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 	return nil
 }
 
+// copySecretKeys copies the file of keys to one machine. It does nothing if the machine uses the environment's
+// directory on this host.
+func (o *operator) copySecretKeys(e home.Environment, env state.Environment, m state.Machine, data []byte) error {
+	access, err := o.parts.Providers.Access(e, env, m)
+	if err != nil {
+		return err
+	}
+	if access.Host == "" {
+		return nil
+	}
+	return access.putSecretKeys(data)
+}
+
 // putSecretKeys replaces the file of keys in the environment's directory on a machine.
 func (a Access) putSecretKeys(data []byte) error {
 	file := strconv.Quote(filepath.Join(a.Dir, "..", "..", keyfile.FileName))
-	give := a.Run("", "umask 077 && cat >"+file+".new && mv "+file+".new "+file, false)
-	give.Stdin = bytes.NewReader(data)
-	out, err := give.CombinedOutput()
+	const loginDir = ""
+	const terminal = false
+	command := a.Run(loginDir, "umask 077 && cat >"+file+".new && mv "+file+".new "+file, terminal)
+	command.Stdin = bytes.NewReader(data)
+	out, err := command.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%w: %.200s", err, out)
+		return fmt.Errorf("%w: %.200s", err, out)
 	}
-	return err
+	return nil
 }

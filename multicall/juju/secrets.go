@@ -53,9 +53,8 @@ func (c revealedContent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]map[string]string{"Data": c})
 }
 
-// newSecretInfo returns a secret's metadata as Juju prints it. If revisions is true, it includes the
-// revisions.
-func newSecretInfo(r secret.Record, revisions bool) secretInfo {
+// newSecretInfo returns a secret's metadata as Juju prints it. withRevisions adds the list of all revisions.
+func newSecretInfo(r secret.Record, withRevisions bool) secretInfo {
 	info := secretInfo{
 		Revision:    r.Latest,
 		Rotation:    r.Rotate,
@@ -74,7 +73,7 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		info.Label = ""
 	}
 
-	if revisions {
+	if withRevisions {
 		for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 			rev := r.Revisions[n]
 			// The content of a revision never changes, so its last update is its creation.
@@ -109,21 +108,23 @@ type secretsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run lists the secrets.
+// Run lists the secrets, or only the secrets of --owner.
 func (c secretsCmd) Run(o *operator) error {
-	all, err := readChosen(o, record.All)
+	secrets, err := readChosen(o, record.All)
 	if err != nil {
 		return err
 	}
 
 	infos := map[string]secretInfo{}
 	t := console.NewTable("ID", "NAME", "OWNER", "ROTATION", "REVISION", "UPDATED")
-	for _, r := range all {
-		if c.Owner == "" || r.Owner.String() == c.Owner {
-			infos[r.ID] = newSecretInfo(r, c.Revisions)
-			t.Add(console.Plain, r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest),
-				r.Updated.Local().Format(time.DateTime))
+	for _, r := range secrets {
+		if c.Owner != "" && r.Owner.String() != c.Owner {
+			continue
 		}
+
+		infos[r.ID] = newSecretInfo(r, c.Revisions)
+		t.Add(console.Plain, r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest),
+			r.Updated.Local().Format(time.DateTime))
 	}
 
 	return o.printTable(c.Format, infos, t)

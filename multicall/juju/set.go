@@ -40,7 +40,7 @@ func (c setCmd) Run(o *operator) error {
 	// The value nil resets an option. A reset contradicts a value on the command line, but a value in a file
 	// overrides the reset.
 	for _, option := range c.reset {
-		if _, onLine := pairs[option]; onLine {
+		if _, onCommandLine := pairs[option]; onCommandLine {
 			return console.Usage(fmt.Errorf("%q is both set and reset", option))
 		}
 		if _, inFile := changes[option]; !inFile {
@@ -55,7 +55,7 @@ func (c setCmd) Run(o *operator) error {
 	return setConfig(o, c.Service, changes)
 }
 
-// setConfig changes a service's options, and prints which options have changed.
+// setConfig changes a service's options, and prints which options have changed. The value nil resets an option.
 func setConfig(o *operator, service string, changes map[string]any) error {
 	return o.openChosen(func(s *state.State) error {
 		var changed []string

@@ -16,10 +16,11 @@ type setConstraintsCmd struct {
 	Service string   `placeholder:"APPLICATION" help:"Set the constraints of this application, instead of the model's."`
 }
 
-// Run replaces the constraints.
+// Run replaces the constraints of the environment or, if an application is given, of that service.
 func (c setConstraintsCmd) Run(o *operator) error {
 	words := c.Values
-	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
+	startsWithName := len(words) > 0 && words[0] != "" && !strings.ContainsAny(words[0], "= ")
+	if startsWithName {
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
 			return console.Usage(fmt.Errorf("cannot set constraints: want KEY=VALUE, got %q", c.Values[0]))
 		}
@@ -39,18 +40,18 @@ func (c setConstraintsCmd) Run(o *operator) error {
 		return tx.SetServiceConstraints(c.Service, v)
 	})
 	if errors.Is(err, state.ErrNotFound) && len(words) == 1 && words[0] == c.Service {
-		// The word is not a service, so return the error for an invalid constraint.
+		// The only word is not a service, so return the error for an invalid constraint.
 		_, err = parseConstraints(words...)
 	}
 	if err != nil {
 		return err
 	}
 
-	of := cmp.Or(c.Service, "the model")
+	owner := cmp.Or(c.Service, "the model")
 	shown := v.String()
 	if shown == "" {
 		shown = "none"
 	}
-	o.note("constraints of %s are now %s; they apply to machines added later", of, shown)
+	o.note("constraints of %s are now %s; they apply to machines added later", owner, shown)
 	return nil
 }

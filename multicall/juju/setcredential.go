@@ -56,8 +56,9 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	ofCloud := file.Credentials[c.Cloud]
 	spec.Name = c.Cloud
 	spec.Region = cmp.Or(c.Region, ofCloud["default-region"].Value)
-	// The types of these two public clouds have different names.
-	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
+	// A public cloud has the name of its type, except for these two.
+	typeNames := map[string]string{"aws": "ec2", "google": "gce"}
+	spec.Type = cmp.Or(spec.Type, typeNames[c.Cloud], c.Cloud)
 
 	credential := ofCloud[c.Credential]
 	attributes := map[string]string{}
@@ -68,7 +69,7 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 
 	if len(spec.Regions) > 0 {
 		region, isKnown := spec.Regions[spec.Region]
-		// Decode replaces the cloud's endpoints with those of the region.
+		// Decode replaces the cloud's endpoints with the region's endpoints.
 		if !isKnown || region.Decode(&spec) != nil {
 			return cloudSpec{}, fmt.Errorf("%q has no region %q for cloud %q: give --region",
 				c.File, spec.Region, c.Cloud)
@@ -90,7 +91,7 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	return spec, nil
 }
 
-// Run stores the credential as the content of an operators' secret.
+// Run stores the credential as the content of an operators' secret. It replaces the previous credential.
 func (c setCredentialCmd) Run(o *operator) error {
 	spec, err := c.readSpec()
 	if err != nil {

@@ -20,8 +20,8 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 	}
 
 	pairs = nativeSettings(pairs)
-	given := map[string]string{}
-	changes := map[string]*string{}
+	given := map[string]string{}    // only values that are not empty
+	changes := map[string]*string{} // nil resets a setting
 	for key, value := range pairs {
 		changes[key] = nil
 		if value != "" {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// quoteShellWords returns the words as one command line for a shell.
+// quoteShellWords returns the words as one command line for a shell. It quotes only words that need it.
 func quoteShellWords(words []string) string {
 	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
 	var quoted []string
 	for _, word := range words {
 		if !plain.MatchString(word) {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+			word = QuoteShellWord(word)
 		}
 		quoted = append(quoted, word)
 	}

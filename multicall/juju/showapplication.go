@@ -23,12 +23,13 @@ func (c showApplicationCmd) Run(o *operator) error {
 	kept := map[string][]state.KeptCharm{}
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
 		for _, name := range c.Services {
-			of, err := v.KeptCharms(name)
+			charms, err := v.KeptCharms(name)
 			if state.IgnoreNotFound(err) != nil {
 				return status.Status{}, err
 			}
-			kept[name] = of
+			kept[name] = charms
 		}
+
 		return status.Read(v, status.Options{Now: time.Now(), Globs: c.Services})
 	})
 	if err != nil {
@@ -38,7 +39,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	o.noteDamage(s.Damage)
 	shown := map[string]shownApplication{}
 	for _, name := range c.Services {
-		if _, there := s.Services[name]; !there {
+		if _, exists := s.Services[name]; !exists {
 			return console.Hint(fmt.Errorf("application %q not found", name), "juju status lists them")
 		}
 		shown[name] = shownApplication{newJujuStatus(s).Applications[name], newKeptCharms(kept[name])}

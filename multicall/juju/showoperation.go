@@ -19,30 +19,33 @@ type showOperationCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the action with its output and results.
+// Run prints the action with its output and results. With --wait or --watch it first waits for the action to end.
+// If the words are an application and an action's name, it prints the declaration of the action.
 func (c showOperationCmd) Run(o *operator) error {
 	// In Juju, --wait 0 waits without a limit.
 	if c.Wait.set && len(c.Words) == 2 && c.Words[1] == "0" {
 		c.Words = c.Words[:1]
 	}
 
-	id, notANumber := strconv.Atoi(c.Words[0])
+	id, idErr := strconv.Atoi(c.Words[0])
+	isID := idErr == nil
 	switch {
-	case len(c.Words) == 2 && notANumber != nil:
+	case len(c.Words) == 2 && !isID:
 		return c.showSchema(o, c.Words[0], c.Words[1])
-	case len(c.Words) > 1 || notANumber != nil:
+	case len(c.Words) > 1 || !isID:
 		return console.Hint(console.Usage(errors.New("cannot show an action: want one id, or an application and an action")),
 			"to list the ids: juju operations; to list the actions: juju actions APPLICATION")
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		one := awaitedAction{action: actions.Action{ID: id}}
+		var shown awaitedAction
 		err := s.View(o.ctx, func(v *state.View) (err error) {
-			if one.action, err = actions.Get(v, id); err != nil {
+			shown.action, err = actions.Get(v, id)
+			if err != nil {
 				return err
 			}
 
-			one.output, err = actions.ReadOutput(v, one.action)
+			shown.output, err = actions.ReadOutput(v, shown.action)
 			return err
 		})
 		if err != nil {
@@ -52,7 +55,7 @@ func (c showOperationCmd) Run(o *operator) error {
 			return awaitActions(o, s, []actions.Action{{ID: id}}, c.Wait.timeout, c.Format)
 		}
 
-		return printActions(o, []*awaitedAction{&one}, c.Format)
+		return printActions(o, []*awaitedAction{&shown}, c.Format)
 	})
 }
 

@@ -18,9 +18,9 @@ type showSecretCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the secret.
+// Run prints the secret. With --reveal it also prints the content of one revision.
 func (c showSecretCmd) Run(o *operator) error {
-	var ring secret.Keyring
+	var ring secret.Keyring // set before read is called, if c.Reveal is true
 	read := func(v *state.View) (map[string]secretInfo, error) {
 		r, err := findSecret(v, c.Secret)
 		if err != nil {

@@ -30,7 +30,7 @@ type showStatusLogCmd struct {
 // maxPastStatuses is how many statuses are shown by default.
 const maxPastStatuses = 50
 
-// pastStatus is a past status with Juju 3's keys, which differ from those of a current status.
+// pastStatus is a past status with Juju 3's keys. A current status has different keys.
 type pastStatus struct {
 	Status  string    `json:"status" yaml:"status"`
 	Message string    `json:"message,omitempty" yaml:"message,omitempty"`
@@ -65,34 +65,30 @@ func (c showStatusLogCmd) Run(o *operator) error {
 		return err
 	}
 
-	all := c.choose(pastStatuses(runs, running), since)
-	all = all[max(0, len(all)-limit):]
+	statuses := c.choose(pastStatuses(runs, running), since)
+	statuses = statuses[max(0, len(statuses)-limit):]
 	if c.Format != "tabular" {
-		encoded, err := encodeAs(c.Format, all)
-		if err != nil {
-			return err
-		}
-		_, err = o.streams.Out.Write(encoded)
-		return err
+		return o.encode(c.Format, statuses)
 	}
 
 	width := 0
 	if console.IsTerminal(o.streams.Out) {
 		width = console.SizeOf(o.streams.Out).Width
 	}
-	return pastTable(all).WriteIn(o.streams.Out, c.canColour(o.streams.Out), width)
+	return pastTable(statuses).WriteIn(o.streams.Out, c.canColour(o.streams.Out), width)
 }
 
-// since returns the time from which statuses are shown, or zero for all recorded statuses.
+// since returns the time from which statuses are shown, or zero for all recorded statuses. It returns an error if
+// the flags contradict each other, or if bijou does not record statuses of the type.
 func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	given := 0
-	for _, is := range []bool{c.Count != nil, c.Days != 0, c.FromDate != ""} {
-		if is {
+	for _, isGiven := range []bool{c.Count != nil, c.Days != 0, c.FromDate != ""} {
+		if isGiven {
 			given++
 		}
 	}
 
-	_, ofUnit := c.types()
+	_, isRecorded := c.types()
 	switch {
 	case given > 1:
 		return time.Time{}, errors.New("-n, --days and --from-date cannot be used together")
@@ -100,7 +96,7 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("-n must be at least 1, not %d", *c.Count)
 	case c.Days < 0:
 		return time.Time{}, fmt.Errorf("cannot show %d days", c.Days)
-	case !ofUnit:
+	case !isRecorded:
 		return time.Time{}, fmt.Errorf("bijou keeps no past statuses of type %q, only of unit, juju-unit and workload", c.Type)
 	case c.Days > 0:
 		return now.AddDate(0, 0, -c.Days), nil
@@ -110,13 +106,14 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 
 	from, err := time.ParseInLocation(time.DateOnly, c.FromDate, now.Location())
 	if err != nil {
-		return from, fmt.Errorf("cannot read --from-date %q: want a day, as 2026-02-28", c.FromDate)
+		return from, fmt.Errorf("cannot read --from-date %q: want a day, such as 2026-02-28", c.FromDate)
 	}
 	return from, nil
 }
 
-// types returns the types of the statuses to show. kept is false if bijou records no statuses of that type.
-func (c showStatusLogCmd) types() (shown []string, kept bool) {
+// types returns the types of the statuses to show. recorded is false if bijou does not record statuses of the
+// type that --type names.
+func (c showStatusLogCmd) types() (shown []string, recorded bool) {
 	switch c.Type {
 	case "unit":
 		return []string{"juju-unit", "workload"}, true
@@ -126,26 +123,27 @@ func (c showStatusLogCmd) types() (shown []string, kept bool) {
 	return nil, false
 }
 
-func (c showStatusLogCmd) choose(all []pastStatus, since time.Time) []pastStatus {
+// choose returns the statuses of the chosen types that were set at the given time or later.
+func (c showStatusLogCmd) choose(statuses []pastStatus, since time.Time) []pastStatus {
 	shown, _ := c.types()
-	return slices.DeleteFunc(all, func(p pastStatus) bool {
+	return slices.DeleteFunc(statuses, func(p pastStatus) bool {
 		return p.Since.Before(since) || !slices.Contains(shown, p.Type)
 	})
 }
 
-// pastStatuses turns hooks into a list of statuses like that of Juju's show-status-log. It has the start of each
-// hook, the status that the hook set, and its failure.
+// pastStatuses turns hooks into a list of statuses, as Juju's show-status-log prints them. The list has the
+// start of each hook, the status that the hook set, and its failure. running is the current hook, or nil.
 func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
-	all := []pastStatus{}
+	statuses := []pastStatus{}
 	for _, r := range runs {
-		all = append(all, pastStatus{
+		statuses = append(statuses, pastStatus{
 			Status:  "executing",
 			Message: "running " + r.Hook,
 			Since:   r.Started,
 			Type:    "juju-unit",
 		})
 		if r.Said != nil {
-			all = append(all, pastStatus{
+			statuses = append(statuses, pastStatus{
 				Status:  r.Said.Status,
 				Message: r.Said.Message,
 				Since:   r.Said.Since,
@@ -153,31 +151,31 @@ func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus
 			})
 		}
 		if r.Failure != "" {
-			all = append(all,
-				pastStatus{
-					Status:  "error",
-					Message: "hook failed: " + r.Hook + ": " + r.Failure,
-					Since:   r.Ended,
-					Type:    "workload",
-				})
+			statuses = append(statuses, pastStatus{
+				Status:  "error",
+				Message: "hook failed: " + r.Hook + ": " + r.Failure,
+				Since:   r.Ended,
+				Type:    "workload",
+			})
 		}
 	}
 
 	if running != nil {
-		all = append(all, pastStatus{
+		statuses = append(statuses, pastStatus{
 			Status:  "executing",
 			Message: "running " + running.Name,
 			Since:   running.Since,
 			Type:    "juju-unit",
 		})
 	}
-	return all
+	return statuses
 }
 
-func pastTable(all []pastStatus) *console.Table {
+// pastTable returns a table with a line for each status.
+func pastTable(statuses []pastStatus) *console.Table {
 	t := console.NewTable("TIME", "TYPE", "STATUS", "MESSAGE")
 	t.PaintOnly("STATUS")
-	for _, p := range all {
+	for _, p := range statuses {
 		t.Add(wordColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status,
 			text.FirstLine(p.Message))
 	}

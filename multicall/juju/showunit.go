@@ -40,9 +40,9 @@ func (c showUnitCmd) Run(o *operator) error {
 	}
 
 	var damage []string
-	all, err := readChosen(o, func(v *state.View) (all map[string]shownUnit, err error) {
-		all, damage, err = c.read(v, o)
-		return all, err
+	units, err := readChosen(o, func(v *state.View) (units map[string]shownUnit, err error) {
+		units, damage, err = c.read(v, o)
+		return units, err
 	})
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c showUnitCmd) Run(o *operator) error {
 
 	o.noteDamage(damage)
 	asText := c.Format == "text" || c.Format == "auto" && console.IsTerminal(o.streams.Out)
-	printed, err := c.render(o, all, asText)
+	printed, err := c.render(o, units, asText)
 	if err != nil {
 		return err
 	}
@@ -59,36 +59,20 @@ func (c showUnitCmd) Run(o *operator) error {
 	return err
 }
 
-// read reads the details, the last log lines and the status of the units, by the units' names. damage lists the
-// records that the status leaves out.
-func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit, damage []string, err error) {
-	all = map[string]shownUnit{}
+// read reads the units of the arguments, by the units' names. damage lists the records that the status leaves
+// out.
+func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUnit, damage []string, err error) {
+	units = map[string]shownUnit{}
 	var names []string
-	for _, asked := range c.Units {
-		name, err := findUnitName(v, asked)
+	for _, word := range c.Units {
+		name, err := findUnitName(v, word)
 		if err != nil {
 			return nil, nil, err
 		}
-		if _, err := v.Unit(name); err != nil {
-			return nil, nil, err
-		}
-
-		d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
-		if err != nil {
-			return nil, nil, fmt.Errorf("cannot show unit %q: %w", name, err)
-		}
-
-		d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
-		if err := c.narrow(name, &d); err != nil {
-			return nil, nil, err
-		}
-
-		lines, err := logs.Read(v, logs.Filter{Sources: []string{name}, Last: maxShownLines})
+		units[name], err = c.readUnit(v, o, name)
 		if err != nil {
 			return nil, nil, err
 		}
-
-		all[name] = shownUnit{UnitDetail: d, log: lines}
 		names = append(names, name)
 	}
 
@@ -98,28 +82,53 @@ func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit,
 	}
 
 	for name, u := range allUnits(s) {
-		shown := all[name]
+		shown := units[name]
 		shown.view = u
-		all[name] = shown
+		units[name] = shown
 	}
-	return all, s.Damage, nil
+	return units, s.Damage, nil
+}
+
+// readUnit reads the details of one unit that the flags select, and its last log lines. It does not read the
+// unit's view.
+func (c showUnitCmd) readUnit(v *state.View, o *operator, name string) (shownUnit, error) {
+	if _, err := v.Unit(name); err != nil {
+		return shownUnit{}, err
+	}
+
+	d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
+	if err != nil {
+		return shownUnit{}, fmt.Errorf("cannot show unit %q: %w", name, err)
+	}
+
+	d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
+	if err := c.narrow(name, &d); err != nil {
+		return shownUnit{}, err
+	}
+
+	lines, err := logs.Read(v, logs.Filter{Sources: []string{name}, Last: maxShownLines})
+	if err != nil {
+		return shownUnit{}, err
+	}
+
+	return shownUnit{UnitDetail: d, log: lines}, nil
 }
 
 // render returns the units as text, or in the chosen format.
-func (c showUnitCmd) render(o *operator, all map[string]shownUnit, asText bool) ([]byte, error) {
+func (c showUnitCmd) render(o *operator, units map[string]shownUnit, asText bool) ([]byte, error) {
 	if asText {
-		return c.renderText(all, c.canColour(o.streams.Out))
+		return c.renderText(units, c.canColour(o.streams.Out))
 	}
 
 	details := map[string]status.UnitDetail{}
-	for name, u := range all {
+	for name, u := range units {
 		details[name] = u.UnitDetail
 	}
 	return encodeAs(c.Format, details)
 }
 
-// narrow removes all relations and related units that the flags do not select. It returns an error if the
-// flags select none.
+// narrow removes from d all relations and related units that the flags do not select. name is the unit of d.
+// narrow returns an error if --endpoint or --related-unit selects nothing.
 func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	if c.Endpoint != "" {
 		var endpoints []string
@@ -145,8 +154,9 @@ func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 func (c showUnitCmd) narrowUnits(relations []status.RelationDetail) (found bool) {
 	for i := range relations {
 		for name := range relations[i].RelatedUnits {
-			found = found || name == c.Related
-			if c.App || c.Related != "" && name != c.Related {
+			isRelated := name == c.Related
+			found = found || isRelated
+			if c.App || c.Related != "" && !isRelated {
 				delete(relations[i].RelatedUnits, name)
 			}
 		}

@@ -30,15 +30,15 @@ type unitRest struct {
 }
 
 // renderText renders each unit as text: its state with time, reason and advice, its last log lines, and the
-// rest.
-func (c showUnitCmd) renderText(all map[string]shownUnit, coloured bool) ([]byte, error) {
+// other details.
+func (c showUnitCmd) renderText(units map[string]shownUnit, coloured bool) ([]byte, error) {
 	var b bytes.Buffer
-	for i, name := range slices.SortedFunc(maps.Keys(all), charm.CompareUnits) {
+	for i, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 
-		u := all[name]
+		u := units[name]
 		u.writeAnswer(&b, name, coloured)
 		u.writeLines(&b, coloured)
 		if err := u.writeRest(&b); err != nil {
@@ -69,9 +69,9 @@ func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	if colour := wordColour(word); coloured && colour != "" {
 		shown = console.Paint(colour, shown)
 	}
-	why := screenReason(u.view)
+
 	writeField(b, "Status", shown+sinceText(u.view.Since()))
-	writeField(b, "Why", text.Escape(why.text))
+	writeField(b, "Why", text.Escape(screenReason(u.view).text))
 	writeField(b, "Waits for", text.Escape(u.WaitsFor))
 	writeList(b, "To do", u.ToDo)
 
@@ -105,7 +105,8 @@ func writeField(b *bytes.Buffer, label, value string) {
 	fmt.Fprintf(b, "%11s %s\n", label, value)
 }
 
-// sinceText returns the time and, within a day, how long ago it was. It returns "" for the zero time.
+// sinceText returns text such as " since 2026-02-28 10:00:00 (5m ago)". It leaves out the part in parentheses
+// if the time is more than a day ago. It returns "" for the zero time.
 func sinceText(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -121,7 +122,9 @@ func sinceText(since time.Time) string {
 // writeLines writes the last lines of the hook whose failure stops the unit, or else the unit's last log
 // lines.
 func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
-	if failed := u.LastFailed; failed != nil && u.Error != nil && failed.Hook == u.Error.Hook && len(failed.Lines) > 0 {
+	failed := u.LastFailed
+	stopsUnit := failed != nil && u.Error != nil && failed.Hook == u.Error.Hook
+	if stopsUnit && len(failed.Lines) > 0 {
 		fmt.Fprintf(b, "\nThe last lines of %s:\n", text.Escape(failed.Hook))
 		for _, line := range failed.Lines {
 			fmt.Fprintln(b, "  "+text.Escape(line))
@@ -142,7 +145,7 @@ func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	}
 }
 
-// writeRest writes the table of hooks, and then the other details in YAML.
+// writeRest writes the table of hooks, and then the other details in YAML, if there are any.
 func (u shownUnit) writeRest(b *bytes.Buffer) error {
 	if len(u.Hooks) > 0 {
 		b.WriteString("\n")
@@ -151,7 +154,7 @@ func (u shownUnit) writeRest(b *bytes.Buffer) error {
 		}
 	}
 
-	rest, err := text.MarshalYAML(unitRest{
+	details, err := text.MarshalYAML(unitRest{
 		Version:      u.Version,
 		OpenedPorts:  u.OpenedPorts,
 		Principal:    u.Principal,
@@ -164,12 +167,13 @@ func (u shownUnit) writeRest(b *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	if string(rest) != "{}\n" {
-		b.WriteString("\n" + string(rest))
+	if string(details) != "{}\n" {
+		b.WriteString("\n" + string(details))
 	}
 	return nil
 }
 
+// hooksTable returns a table with a line for each run of a hook.
 func hooksTable(runs []status.HookRun) *console.Table {
 	t := console.NewTable("HOOK", "REMOTE", "STARTED", "TOOK", "FAILURE")
 	t.Spare("REMOTE", "FAILURE")

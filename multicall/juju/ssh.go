@@ -44,8 +44,8 @@ func (c sshCmd) Run(o *operator) error {
 // sshValueOptions are the letters of ssh(1)'s options that take a value.
 const sshValueOptions = "BbcDEeFIiJLlmOoPpQRSWw"
 
-// splitCommand takes options of the program ssh off the command, and prints that they have no effect. It returns
-// an error for options that forward ports.
+// splitCommand returns the command without options of the program ssh in front of it, and prints that these
+// options have no effect. It returns an error for options that forward ports.
 func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
 	options, command := cutOptions(trimDashes(c.Command), sshValueOptions)
 	forwards := slices.ContainsFunc(options, func(option []string) bool {
@@ -62,10 +62,13 @@ func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
 	return command, nil
 }
 
-// cutOptions splits words into the options at the front and the rest. Each option is one letter with a hyphen, and
-// its value if it takes one, or a long option. letters are the letters of options that take a value.
-func cutOptions(words []string, letters string) (options [][]string, rest []string) {
-	for len(words) > 0 && len(words[0]) > 1 && words[0][0] == '-' && words[0] != "--" {
+// cutOptions splits words into the options at the front and the rest. It returns each option as one word, such as
+// "-r" or "--quiet", followed by its value if it has one. valueLetters are the letters of options that take a
+// value.
+func cutOptions(words []string, valueLetters string) (options [][]string, rest []string) {
+	isOption := func(word string) bool { return len(word) > 1 && word[0] == '-' && word != "--" }
+	for len(words) > 0 && isOption(words[0]) {
+		// One word can contain several options, such as -rq.
 		bundle := words[0][1:]
 		words = words[1:]
 		if strings.HasPrefix(bundle, "-") {
@@ -76,7 +79,7 @@ func cutOptions(words []string, letters string) (options [][]string, rest []stri
 		// The first letter with a value takes the rest of the word, or the next word.
 		flags := bundle
 		value := ""
-		at := strings.IndexAny(bundle, letters)
+		at := strings.IndexAny(bundle, valueLetters)
 		if at >= 0 {
 			flags = bundle[:at]
 			value = bundle[at+1:]
@@ -111,18 +114,20 @@ func (o *operator) noteOptions(options [][]string) {
 	}
 }
 
-// cutUser cuts the user from USER@UNIT, and prints that it has no effect.
-func (o *operator) cutUser(target string) string {
-	user, target, found := strings.Cut(target, "@")
-	if !found {
-		return user
+// cutUser returns UNIT for USER@UNIT, and prints that the user has no effect. It returns any other word
+// unchanged.
+func (o *operator) cutUser(word string) string {
+	user, target, hasUser := strings.Cut(word, "@")
+	if !hasUser {
+		return word
 	}
 
 	o.note("note: %s@ has no effect: the provider decides the user on its machines", user)
 	return target
 }
 
-// hintTarget adds a hint with a unit's name to the error for the name of an application.
+// hintTarget adds a hint that names the leader's unit if target was not found and may be an application. It
+// returns any other error unchanged.
 func hintTarget(target string, err error) error {
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err

@@ -39,6 +39,7 @@ func (c sshKeysCmd) Run(o *operator) error {
 	return nil
 }
 
+// sshKeys returns the keys that operators have added to the environment, one for each line of the setting.
 func sshKeys(e state.Environment) []string {
 	return strings.FieldsFunc(e.Config[state.AuthorizedKeys], func(r rune) bool { return r == '\n' })
 }
@@ -64,6 +65,7 @@ func parseSSHKey(line string) (sshKey, error) {
 	words := strings.Fields(line)
 	if len(words) > 1 && !strings.Contains(line, "\n") {
 		blob, err := base64.StdEncoding.DecodeString(words[1])
+		// The blob of a key also contains its type.
 		if err == nil && strings.Contains(string(blob), words[0]) {
 			return sshKey{blob, strings.Join(words[2:], " ")}, nil
 		}
@@ -73,6 +75,7 @@ func parseSSHKey(line string) (sshKey, error) {
 		`juju add-ssh-key "$(cat ~/.ssh/id_ed25519.pub)"`)
 }
 
+// fingerprint returns the fingerprint as ssh-keygen prints it.
 func (k sshKey) fingerprint() string {
 	sum := sha256.Sum256(k.blob)
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
@@ -80,10 +83,10 @@ func (k sshKey) fingerprint() string {
 
 // sameSSHKey reports whether two lines have the same key. It ignores their comments.
 func sameSSHKey(a, b string) bool {
-	one, errOne := parseSSHKey(a)
-	other, errOther := parseSSHKey(b)
-	if errOne != nil || errOther != nil {
+	first, errFirst := parseSSHKey(a)
+	second, errSecond := parseSSHKey(b)
+	if errFirst != nil || errSecond != nil {
 		return a == b
 	}
-	return string(one.blob) == string(other.blob)
+	return string(first.blob) == string(second.blob)
 }

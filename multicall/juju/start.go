@@ -12,8 +12,8 @@ type startCmd struct {
 	Machine string `placeholder:"ID" help:"Let the first agent that starts for machine ID run it, instead of moving the machines of this directory; with --moved."`
 }
 
-// Run starts the background process if it does not run. With --moved it first claims the machines for this
-// directory. With --machine it only lets a new agent claim that machine.
+// Run starts the environment's background process, unless it is running. With --moved it first claims the
+// machines for this directory. With --machine it only lets a new agent claim that machine.
 func (c startCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -22,13 +22,14 @@ func (c startCmd) Run(o *operator) error {
 
 	switch {
 	case c.Machine != "" && !c.Moved:
-		return console.Usage(errors.New("--machine needs --moved: it names the machine that has moved"))
+		return console.Usage(errors.New("--machine needs --moved: --machine names the machine that has moved"))
 	case c.Machine != "":
 		return o.openState(e, func(s *state.State) error {
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })
 		})
 	case c.Moved:
-		if e, err = o.claimMachines(e); err != nil {
+		e, err = o.claimMachines(e)
+		if err != nil {
 			return err
 		}
 	}

@@ -98,8 +98,8 @@ func (o *operator) noteDamage(damage []string) {
 
 // damageLines returns a warning for each damaged part of the state, and a hint below the warnings.
 func damageLines(damage []string) (lines []string) {
-	for _, what := range damage {
-		lines = append(lines, "warning: the state is damaged: "+what)
+	for _, part := range damage {
+		lines = append(lines, "warning: the state is damaged: "+part)
 	}
 	if len(damage) > 0 {
 		lines = append(lines, "hint: to restore a backup in its place: juju restore --replace FILE")
@@ -120,46 +120,50 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 		}
 	}
 
-	full := c.Format == "json" || c.Format == "yaml"
-	if full {
-		if s.Environment, err = v.Environment(); err != nil {
+	showsRecord := c.Format == "json" || c.Format == "yaml"
+	if showsRecord {
+		s.Environment, err = v.Environment()
+		if err != nil {
 			return s, err
 		}
 	}
-
-	switch {
-	case !c.Storage && !full:
-		// Storage is not shown.
-	case len(c.Selectors) > 0:
-		s.Storage, err = v.UnitStorages(slices.Collect(maps.Keys(allUnits(s)))...)
-	default:
-		s.Storage, err = v.Storages()
+	showsStorage := c.Storage || showsRecord
+	if !showsStorage {
+		return s, nil
 	}
 
+	if len(c.Selectors) > 0 {
+		s.Storage, err = v.UnitStorages(slices.Collect(maps.Keys(allUnits(s)))...)
+	} else {
+		s.Storage, err = v.Storages()
+	}
 	return s, err
 }
 
 // readSelected reads the part of the status that the selectors match. If a selector is a machine's id or a
 // status, it must first read everything.
 func (c statusCmd) readSelected(v *state.View) (status.Status, error) {
-	o := status.Options{Now: time.Now(), Globs: c.Selectors, Secrets: c.Secrets}
+	options := status.Options{Now: time.Now(), Globs: c.Selectors, Secrets: c.Secrets}
 	if !slices.ContainsFunc(c.Selectors, selectsByMore) {
-		return status.Read(v, o)
+		return status.Read(v, options)
 	}
 
-	o.Globs = nil
-	s, err := status.Read(v, o)
+	options.Globs = nil
+	s, err := status.Read(v, options)
 	return selectStatus(s, c.Selectors), err
 }
 
-func unmatchedError(what string, globs []string) error {
+// unmatchedError returns the error for patterns that match nothing, or nil if globs is empty. kind names what the
+// patterns can match, such as "application or unit".
+func unmatchedError(kind string, globs []string) error {
 	if len(globs) == 0 {
 		return nil
 	}
-	return console.Hint(fmt.Errorf("no %s matches %s", what, strings.Join(quoteAll(globs), ", ")),
+	return console.Hint(fmt.Errorf("no %s matches %s", kind, strings.Join(quoteAll(globs), ", ")),
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 
+// checkGlobs returns an error for the first pattern whose syntax is wrong.
 func checkGlobs(globs []string) error {
 	for _, g := range globs {
 		if _, err := path.Match(g, ""); err != nil {
@@ -169,15 +173,16 @@ func checkGlobs(globs []string) error {
 	return nil
 }
 
+// quoteAll returns each pattern in quotes.
 func quoteAll(patterns []string) []string {
-	all := make([]string, len(patterns))
+	quoted := make([]string, len(patterns))
 	for i, p := range patterns {
-		all[i] = strconv.Quote(p)
+		quoted[i] = strconv.Quote(p)
 	}
-	return all
+	return quoted
 }
 
-// layout returns the layout of tables on the terminal or in a file.
+// layout returns the layout of tables. On a terminal, tables have a width and can have colours and a heading.
 func (c statusCmd) layout(o *operator) statusTables {
 	out := o.streams.Out
 	t := statusTables{wide: c.Wide, relations: c.Relations, storage: c.Storage, now: time.Now()}
@@ -191,13 +196,15 @@ func (c statusCmd) layout(o *operator) statusTables {
 	}
 
 	t.width = console.SizeOf(out).Width
-	// Where the terminal is not redrawn, a heading with the time would make each text differ from the last.
+	// Only a terminal that --watch redraws gets a heading. On others, the time in the heading would make each status
+	// differ from the last.
 	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) {
 		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
 	}
 	return t
 }
 
+// render returns the status in the chosen format. t is the layout of the default format.
 func (c statusCmd) render(s status.Status, t statusTables) ([]byte, error) {
 	var text bytes.Buffer
 	err := c.write(&text, s, t)
@@ -229,11 +236,12 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	return t.write(w)
 }
 
-// shownStatus returns the status in the keys of JSON and YAML, as newJujuStatus does. With --watch it has no timestamp.
+// shownStatus returns the status in the keys of JSON and YAML, as newJujuStatus does. With --watch it has no
+// timestamp.
 func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 	view := newJujuStatus(s)
 	if c.Watch.set {
-		// Its timestamp would make each status differ from the last.
+		// The controller's timestamp would make each status differ from the last.
 		view.Controller = nil
 	}
 	return view
@@ -253,6 +261,7 @@ func (c statusCmd) watch(o *operator) error {
 		}
 		var noted []string // the damage that was printed last
 
+		// The follower calls the returned function after the view has ended.
 		f.read = func(v *state.View) (func() error, error) {
 			status, err := c.readStatus(v)
 			if err != nil {
@@ -286,18 +295,24 @@ const agoInterval = 10 * time.Second
 
 // watchInterval returns the interval at which watch reads again if nothing has changed. 0 means never.
 func (c statusCmd) watchInterval(o *operator) time.Duration {
-	if c.Watch.interval == 0 && c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out) {
+	if c.Watch.interval != 0 {
+		return c.Watch.interval
+	}
+
+	showsAgo := c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out)
+	if showsAgo {
 		return agoInterval
 	}
-	return c.Watch.interval
+	return 0
 }
 
+// joinLines returns the escaped lines as one text.
 func joinLines(lines []string) string {
-	var all strings.Builder
+	var b strings.Builder
 	for _, line := range lines {
-		all.WriteString(text.Escape(line) + "\n")
+		b.WriteString(text.Escape(line) + "\n")
 	}
-	return all.String()
+	return b.String()
 }
 
 // showStatus shows the status on the terminal, or writes it to the file of --output.
@@ -312,7 +327,7 @@ func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) 
 	return screen.Show(text, c.separator())
 }
 
-// separator returns the line between two statuses of --watch if it cannot redraw the terminal.
+// separator returns the line that --watch prints between two statuses if it cannot redraw the terminal.
 func (c statusCmd) separator() string {
 	switch c.Format {
 	case "json":
@@ -327,7 +342,7 @@ func (c statusCmd) separator() string {
 }
 
 // yamlStream writes mappings a few entries at a time, since a call of the yaml package needs many times the
-// memory of its output. The result is the same as that of a single call.
+// memory of its output. The output is the same as for a single call.
 type yamlStream struct {
 	w   *bufio.Writer
 	err error
@@ -385,7 +400,8 @@ func writeStatusYAML(w io.Writer, s jujuStatus) error {
 // yamlBatch is how many entries one call of the yaml package prints.
 const yamlBatch = 50
 
-// writeYAMLMap writes a mapping. It writes each entry with add or, if add is nil, as the yaml package does.
+// writeYAMLMap writes a mapping with the given name, indented for the depth. It calls add to write each entry. If
+// add is nil, it writes the entries as the yaml package does.
 func writeYAMLMap[T any](
 	y *yamlStream,
 	depth int,
@@ -414,9 +430,9 @@ func writeYAMLMap[T any](
 	}
 }
 
-// sortAsYAML returns the keys in the order in which the yaml package prints them. There must be at least one
-// key. It sorts units without the package, since there can be very many units. It returns nil if the stream
-// has an error.
+// sortAsYAML returns the keys of entries in the order in which the yaml package prints them. entries must not be
+// empty. sortAsYAML sorts the names of units without the package, since there can be very many units. It returns
+// nil if the stream has an error.
 func sortAsYAML[T any](y *yamlStream, entries map[string]T) []string {
 	keys := slices.Collect(maps.Keys(entries))
 	if charm.IsUnit(keys[0]) {
@@ -424,12 +440,13 @@ func sortAsYAML[T any](y *yamlStream, entries map[string]T) []string {
 		return keys
 	}
 
-	set := map[string]bool{}
+	// The package sorts a mapping of these keys, whatever its values are.
+	mapping := map[string]bool{}
 	for _, key := range keys {
-		set[key] = true
+		mapping[key] = true
 	}
 	var n yaml.Node
-	err := n.Encode(set)
+	err := n.Encode(mapping)
 	y.err = errors.Join(y.err, err)
 	if y.err != nil {
 		return nil
@@ -442,12 +459,13 @@ func sortAsYAML[T any](y *yamlStream, entries map[string]T) []string {
 	return keys
 }
 
+// add writes one entry of a mapping, indented for the depth.
 func (y *yamlStream) add(depth int, name string, entry any) {
 	y.writeLines(depth, y.encode(map[string]any{name: entry}))
 }
 
-// addRelations adds the relations. It writes each relation without its ends, and each end without its units.
-// These follow, one by one.
+// addRelations writes the relations. It writes each relation without its ends, then each end without its units,
+// and then the end's units.
 func (y *yamlStream) addRelations(relations map[string]status.Relation) {
 	writeYAMLMap(y, 0, "relations", relations, func(depth int, name string, v any) {
 		relation := v.(status.Relation)
@@ -465,13 +483,15 @@ func (y *yamlStream) addRelations(relations map[string]status.Relation) {
 	})
 }
 
-// addButLast adds an entry without its last line, an empty mapping that the caller writes next.
+// addButLast writes one entry without its last line. That line is an empty mapping, and the caller writes the
+// filled mapping next.
 func (y *yamlStream) addButLast(depth int, name string, entry any) {
 	text := y.encode(map[string]any{name: entry})
 	last := bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n')
 	y.writeLines(depth, text[:last+1])
 }
 
+// encode returns the entries as YAML. It sets the stream's error if they cannot be encoded.
 func (y *yamlStream) encode(entries any) []byte {
 	encoded, err := text.MarshalYAML(entries)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // writeDot draws the status in graphviz's language. Services are boxes. Relations are edges from the
-// requiring to the providing service, labelled with their number, and with the relation's name at either
-// end. Errors are red, dying entities dashed, and services that are only the other end of a relation
-// dotted.
+// requiring to the providing service. A label shows the relation's number, and its name at either end.
+// Entities in error are red, and dying entities are dashed. A service is dotted if the status shows only
+// its relations.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph model {\n  node [shape=box];\n")
@@ -83,18 +83,20 @@ func writeEdge(b *strings.Builder, name string, r status.Relation) {
 
 type attributes map[string]string
 
+// setLife draws an entity that is not alive as dashed.
 func (a attributes) setLife(life state.Life) {
 	if life != "" {
 		a["style"] = "dashed"
 	}
 }
 
-func writeLine(b *strings.Builder, what string, a attributes) {
+// writeLine writes a node or an edge with its attributes.
+func writeLine(b *strings.Builder, element string, a attributes) {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		words = append(words, key+"="+quoteDot(a[key]))
 	}
-	fmt.Fprintf(b, "  %s [%s];\n", what, strings.Join(words, ", "))
+	fmt.Fprintf(b, "  %s [%s];\n", element, strings.Join(words, ", "))
 }
 
 // quoteDot quotes any text, with \" for a quote. Line ends become \n, which labels understand. Other backslashes
@@ -107,10 +109,10 @@ func quoteDot(value string) string {
 	return `"` + strings.Join(lines, `\n`) + `"`
 }
 
-// relationNames returns the relations' names by number, with relations in error first.
+// relationNames returns the relations' names in the order of their numbers, with relations in error first.
 func relationNames(s status.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
-		return compareErrorFirst(s.Relations[a].State(), s.Relations[b].State(),
-			state.CompareIDs(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
+		byNumber := state.CompareIDs(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-"))
+		return compareErrorFirst(s.Relations[a].State(), s.Relations[b].State(), byNumber)
 	})
 }

@@ -155,23 +155,26 @@ func newJujuStatus(s status.Status) jujuStatus {
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(s.Relations)) {
-		r := s.Relations[id]
-		for service, end := range r.Services {
-			// In a relation among peers the other side is the application itself.
-			other := jujuRelation{Application: service, Interface: r.Interface, Scope: string(r.Scope)}
-			for name := range r.Services {
-				if name != service {
-					other.Application = name
-				}
-			}
+		view.addRelation(s.Relations[id])
+	}
+	return view
+}
 
-			if a, shown := view.Applications[service]; shown {
-				a.Relations[end.Name] = append(a.Relations[end.Name], other)
+// addRelation adds the relation to the applications at its ends, if the status shows them.
+func (s jujuStatus) addRelation(r status.Relation) {
+	for service, end := range r.Services {
+		// In a relation among peers, the related application is the application itself.
+		related := jujuRelation{Application: service, Interface: r.Interface, Scope: string(r.Scope)}
+		for name := range r.Services {
+			if name != service {
+				related.Application = name
 			}
 		}
-	}
 
-	return view
+		if a, isShown := s.Applications[service]; isShown {
+			a.Relations[end.Name] = append(a.Relations[end.Name], related)
+		}
+	}
 }
 
 // newJujuMachine returns a machine under Juju 3's keys.
@@ -201,8 +204,9 @@ func newJujuMachine(m status.Machine) jujuMachine {
 }
 
 // newJujuApplication returns a service under Juju 3's keys. It finds the subordinates of the service's units
-// in the map all. A subordinate service has no units, since they are shown below their principals.
-func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplication {
+// in units, the map of all units. For a subordinate service it returns no units, since the status has them
+// below their principals.
+func newJujuApplication(s status.Service, units map[string]status.Unit) jujuApplication {
 	// A damaged URL is shown without its parts.
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
@@ -217,16 +221,16 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 		Base:          charm.BaseOfSeries(s.Series),
 	}
 
-	if o := s.Source; o.Store != "" {
-		view.Charm = o.Name
-		view.Origin = o.Store
-		view.CharmName = o.Name
-		view.CharmRevision = o.Revision
-		view.CharmChannel = o.Channel
+	if origin := s.Source; origin.Store != "" {
+		view.Charm = origin.Name
+		view.Origin = origin.Store
+		view.CharmName = origin.Name
+		view.CharmRevision = origin.Revision
+		view.CharmChannel = origin.Channel
 	}
 
 	for name, u := range s.Units {
-		view.Units[name] = newJujuUnit(u, all)
+		view.Units[name] = newJujuUnit(u, units)
 	}
 	if len(s.Principal) > 0 {
 		view.Units = nil
@@ -234,8 +238,9 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	return view
 }
 
-// newJujuUnit returns a unit under Juju 3's keys, with its subordinates, which it looks up in the map all.
-func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
+// newJujuUnit returns a unit under Juju 3's keys, with its subordinates. It finds the subordinates in units,
+// the map of all units.
+func newJujuUnit(u status.Unit, units map[string]status.Unit) jujuUnit {
 	view := jujuUnit{
 		Unit:         u,
 		Workload:     u.WorkloadInfo(),
@@ -245,8 +250,8 @@ func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
 	}
 
 	for _, name := range u.Subordinates {
-		if sub, ok := all[name]; ok {
-			view.Subordinates[name] = newJujuUnit(sub, all)
+		if subordinate, ok := units[name]; ok {
+			view.Subordinates[name] = newJujuUnit(subordinate, units)
 		}
 	}
 

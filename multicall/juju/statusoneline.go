@@ -18,12 +18,15 @@ func writeOneline(w io.Writer, s status.Status) error {
 	out := bufio.NewWriter(w)
 	units := allUnits(s)
 
+	// write writes a unit's line, and then the lines of its subordinates.
 	var write func(name, indent string)
 	write = func(name, indent string) {
 		u := units[name]
-		ports := strings.TrimSuffix(" "+strings.Join(u.OpenPorts, ", "), " ")
-		line := fmt.Sprintf("%s- %s: %s (agent:%s, workload:%s)%s", indent, name, u.PublicAddress, u.AgentInfo().Current,
-			u.WorkloadInfo().Current, ports)
+		line := fmt.Sprintf("%s- %s: %s (agent:%s, workload:%s)", indent, name, u.PublicAddress, u.AgentInfo().Current,
+			u.WorkloadInfo().Current)
+		if len(u.OpenPorts) > 0 {
+			line += " " + strings.Join(u.OpenPorts, ", ")
+		}
 		fmt.Fprintln(out, text.Escape(line))
 
 		for _, subordinate := range u.Subordinates {
@@ -34,14 +37,15 @@ func writeOneline(w io.Writer, s status.Status) error {
 	}
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
-		if _, below := units[units[name].Principal]; !below {
+		_, isBelowPrincipal := units[units[name].Principal]
+		if !isBelowPrincipal {
 			write(name, "")
 		}
 	}
 	return out.Flush()
 }
 
-// writeSummary writes how many machines and units are in each state, and the names of applications.
+// writeSummary writes how many machines and units are in each state, the applications, and the opened ports.
 func writeSummary(w io.Writer, s status.Status) error {
 	out := bufio.NewWriter(w)
 	units := allUnits(s)
@@ -64,9 +68,9 @@ func writeSummary(w io.Writer, s status.Status) error {
 
 	fmt.Fprintf(out, "APPLICATIONS: %d\n", len(s.Services))
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-		sv := s.Services[name]
-		line := fmt.Sprintf("%12s: %s, %s", applicationWord(sv), name, formatCount(len(sv.Units), "unit"))
-		if sv.Exposed {
+		service := s.Services[name]
+		line := fmt.Sprintf("%12s: %s, %s", applicationWord(service), name, formatCount(len(service.Units), "unit"))
+		if service.Exposed {
 			line += ", exposed"
 		}
 		fmt.Fprintln(out, text.Escape(line))
@@ -78,6 +82,7 @@ func writeSummary(w io.Writer, s status.Status) error {
 	return out.Flush()
 }
 
+// writeCounts writes the heading with the total, and then a line for each word with its count.
 func writeCounts(out *bufio.Writer, heading string, total int, counts map[string]int) {
 	fmt.Fprintf(out, "%s: %d\n", heading, total)
 	for _, word := range slices.Sorted(maps.Keys(counts)) {

@@ -12,6 +12,7 @@ import (
 	"bijou/state/text"
 )
 
+// relationTable returns a table with a line for each relation.
 func relationTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
 	t.PaintOnly("STATE")
@@ -29,29 +30,30 @@ func relationTable(s status.Status) *console.Table {
 // relationReason returns why units of the relation are in error. If there is only one failure, the reason has its
 // hint. Otherwise it has the messages of all failures in one line.
 func relationReason(r status.Relation) reason {
-	var all []reason
+	var failures []reason
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
 				shown := unit + ": " + text.FirstLine(view.Message)
-				all = append(all, failureReason(shown, cmp.Or(view.Stderr, view.Logged), view.See))
+				failures = append(failures, failureReason(shown, cmp.Or(view.Stderr, view.Logged), view.See))
 			}
 		}
 	}
 
-	if len(all) == 1 {
-		return all[0]
+	if len(failures) == 1 {
+		return failures[0]
 	}
 
 	var messages []string
-	for _, why := range all {
-		messages = append(messages, why.String())
+	for _, failure := range failures {
+		messages = append(messages, failure.String())
 	}
 	slices.Sort(messages)
 	return reason{text: strings.Join(messages, "; ")}
 }
 
-// relationUnitTable returns the table of units in relations. An end without units also has a row.
+// relationUnitTable returns a table with a row for each unit of each relation, with units in error first. An end
+// without units also has a row.
 func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
 	t.PaintOnly("STATE")
@@ -70,9 +72,10 @@ func relationUnitTable(s status.Status) *console.Table {
 				add("-", end.State, reason{})
 			}
 
-			for _, unit := range slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
+			names := slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
 				return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
-			}) {
+			})
+			for _, unit := range names {
 				u := end.Units[unit]
 				add(unit, u.State, relationUnitReason(u))
 			}
@@ -82,7 +85,7 @@ func relationUnitTable(s status.Status) *console.Table {
 	return t
 }
 
-// relationUnitReason returns why one unit of the relation is in error, and whether it retries.
+// relationUnitReason returns why one unit of the relation is in error, and when its failed hook is retried.
 func relationUnitReason(u status.RelationUnit) reason {
 	shown := text.FirstLine(u.Message)
 	switch {

@@ -21,6 +21,8 @@ func isEyeCatching(word string) bool {
 	return status.IsErrorState(word) || word == "blocked" || word == "waiting"
 }
 
+// wordColour returns the colour of a status: green for a good status, yellow for "installing" and "stopped", and
+// otherwise the colour that stateColour returns.
 func wordColour(word string) console.Colour {
 	switch word {
 	case "active", "available", "running", "up":
@@ -32,8 +34,8 @@ func wordColour(word string) console.Colour {
 	return stateColour(word)
 }
 
-// applicationWord returns the status that the application's leader has set. Without one, it returns the most
-// urgent status of the application's units.
+// applicationWord returns the status that the application's leader has set. If it has set none, applicationWord
+// returns the most urgent status of the application's units, or "-" without units.
 func applicationWord(s status.Service) string {
 	if s.Status != nil {
 		return s.StatusInfo().Current
@@ -49,30 +51,36 @@ func applicationWord(s status.Service) string {
 		}
 	}
 
-	rest := slices.Sorted(maps.Keys(words))
-	return strings.Join(append(rest, "-")[:1], "")
+	others := slices.Sorted(maps.Keys(words))
+	if len(others) == 0 {
+		return "-"
+	}
+	return others[0]
 }
 
+// applicationTable returns a table with a line for each application.
 func applicationTable(s status.Status) *console.Table {
 	t := console.NewTable("APPLICATION", "STATUS", "UNITS", "CHARM", "VERSION", "EXPOSED", "MESSAGE")
 	t.PaintOnly("STATUS")
 	t.Spare("VERSION", "EXPOSED", "MESSAGE")
 
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-		sv := s.Services[name]
-		word := applicationWord(sv)
+		service := s.Services[name]
+		word := applicationWord(service)
 		exposed := ""
-		message := ""
-		if sv.Exposed {
+		if service.Exposed {
 			exposed = "yes"
 		}
+
 		// The messages of units are in the rows of the units.
-		if sv.Status != nil {
-			message = text.FirstLine(sv.Status.Message)
+		message := ""
+		if service.Status != nil {
+			message = text.FirstLine(service.Status.Message)
 		}
 
-		addRow(t, word, reason{text: message}, name, status.WithLife(word, sv.Life),
-			strconv.Itoa(len(sv.Units)), sv.Charm[strings.LastIndexByte(sv.Charm, '/')+1:], text.FirstLine(sv.Version), exposed)
+		charmName := service.Charm[strings.LastIndexByte(service.Charm, '/')+1:]
+		addRow(t, word, reason{text: message}, name, status.WithLife(word, service.Life),
+			strconv.Itoa(len(service.Units)), charmName, text.FirstLine(service.Version), exposed)
 	}
 
 	return t
@@ -108,7 +116,7 @@ func unitTable(s status.Status, now time.Time) *console.Table {
 		word := words[name]
 		agent := u.AgentInfo().Current
 		if agent == "idle" {
-			// The usual state is left out, so that the others stand out.
+			// The usual state is left out, so that all other states stand out.
 			agent = ""
 		}
 
@@ -136,6 +144,7 @@ func screenReason(u status.Unit) reason {
 	return why
 }
 
+// runningTable returns a table of the hooks that units are running.
 func runningTable(s status.Status, now time.Time) *console.Table {
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	t.Spare("HELD BY")

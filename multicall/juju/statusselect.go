@@ -9,10 +9,11 @@ import (
 	"bijou/state/status"
 )
 
-// selectsByMore reports whether a selector may be a machine's id, or a status of a unit, its workload or its
-// agent, and not only the name of an application or unit.
+// selectsByMore reports whether a selector may be more than the name of an application or unit: a machine's
+// id, or a status of a unit, its workload or its agent.
 func selectsByMore(selector string) bool { return isMachineID(selector) || isStatusWord(selector) }
 
+// isStatusWord reports whether the word can be a status of a unit, its workload or its agent.
 func isStatusWord(word string) bool {
 	return slices.Contains([]string{
 		"active", "blocked", "waiting", "maintenance", "error", "unknown", "terminated", "installing", "idle", "executing",
@@ -20,6 +21,7 @@ func isStatusWord(word string) bool {
 	}, word)
 }
 
+// isMachineID reports whether id has the form of a machine's id, which is also the form of a unit's number.
 func isMachineID(id string) bool { return charm.IsUnit("a/" + id) }
 
 // selectStatus returns the part of a status that the selectors match, or all of it if there are none.
@@ -33,7 +35,7 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 		return s
 	}
 
-	g := status.NewGlobs(selectors)
+	globs := status.NewGlobs(selectors)
 	kept := s
 	kept.Provisioner = nil
 	kept.Machines = map[string]status.Machine{}
@@ -41,14 +43,15 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 	kept.Relations = map[string]status.Relation{}
 
 	for name, service := range s.Services {
-		if view, ok := selectService(name, service, g); ok {
+		if view, ok := selectService(name, service, globs); ok {
 			kept.Services[name] = view
 		}
 	}
 
 	for id, m := range s.Machines {
-		if _, named := g[id]; named {
-			g.Match(id)
+		if _, isNamed := globs[id]; isNamed {
+			// This records that the selector matches.
+			globs.Match(id)
 			kept.Machines[id] = m
 		}
 	}
@@ -65,22 +68,24 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 	}
 
 	// A status that no unit has is not an error, since the empty result is the answer.
-	kept.Unmatched = slices.DeleteFunc(g.Unmatched(selectors), isStatusWord)
+	kept.Unmatched = slices.DeleteFunc(globs.Unmatched(selectors), isStatusWord)
 	return kept
 }
 
-// selectService returns the service with the units that match the globs. ok is false if nothing matches.
-func selectService(name string, view status.Service, g status.Globs) (kept status.Service, ok bool) {
-	whole := g.Match(name)
+// selectService returns the service with the units that match the globs, or with all units if its name
+// matches. ok is false if nothing matches.
+func selectService(name string, view status.Service, globs status.Globs) (kept status.Service, ok bool) {
+	isNamed := globs.Match(name)
 	units := map[string]status.Unit{}
 	for unit, u := range view.Units {
-		if slices.ContainsFunc(unitSelectors(unit, u), g.Match) || whole {
+		// Match also records that the selector of a unit matches.
+		if slices.ContainsFunc(unitSelectors(unit, u), globs.Match) || isNamed {
 			units[unit] = u
 		}
 	}
 
 	view.Units = units
-	return view, whole || len(units) > 0
+	return view, isNamed || len(units) > 0
 }
 
 // unitSelectors returns the words that select a unit.
@@ -93,7 +98,7 @@ func unitSelectors(name string, u status.Unit) []string {
 func selectRelation(view status.Relation, services map[string]status.Service) (kept status.Relation, ok bool) {
 	ends := map[string]status.RelationEnd{}
 	for name, end := range view.Services {
-		if service, own := services[name]; own {
+		if service, isSelected := services[name]; isSelected {
 			end = selectEnd(end, service)
 			ok = true
 		}

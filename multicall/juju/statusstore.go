@@ -34,6 +34,7 @@ func (o *operator) addNewer(s status.Status) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
+		// The answers have the order of the wishes, and of names.
 		answers, err := st.Resolve(o.ctx, wishes...)
 		if err != nil {
 			return err
@@ -50,11 +51,14 @@ func (o *operator) addNewer(s status.Status) error {
 				service.Newer = fmt.Sprintf("ch:%s/%s/%s-%d", wishes[i].Arch, service.Series, r.Name, r.Revision)
 				s.Services[name] = service
 				o.note("hint: application %q can be upgraded to revision %d of %s, from %d: juju refresh %s",
-					name, r.Revision, source(service), service.Source.Revision, name)
+					name, r.Revision, describeSource(service), service.Source.Revision, name)
 			}
 		}
 		return nil
 	})
 }
 
-func source(s status.Service) string { return s.Source.Name + " in channel " + s.Source.Channel }
+// describeSource returns the name and the channel of the service's charm in the store.
+func describeSource(s status.Service) string {
+	return s.Source.Name + " in channel " + s.Source.Channel
+}

@@ -17,6 +17,7 @@ import (
 	"bijou/state/text"
 )
 
+// statusTables is the screen of juju status, in its default format.
 type statusTables struct {
 	status    status.Status
 	now       time.Time
@@ -30,18 +31,18 @@ type statusTables struct {
 
 // write writes the tables that are not empty, with blank lines between them, and then the notes.
 func (t statusTables) write(w io.Writer) error {
-	var before string
+	separator := ""
 	parts := t.parts()
 
 	for _, part := range parts {
 		if part.Empty() {
 			continue
 		}
-		if _, err := io.WriteString(w, before); err != nil {
+		if _, err := io.WriteString(w, separator); err != nil {
 			return err
 		}
 
-		before = "\n"
+		separator = "\n"
 		if err := part.WriteIn(w, t.coloured, t.width); err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (t statusTables) write(w io.Writer) error {
 	return nil
 }
 
-// notes returns the lines below the tables that explain them.
+// notes returns the lines that explain the tables: the star of leaders, and columns that have no space.
 func (t statusTables) notes(parts []statusPart) (notes []string) {
 	for _, u := range allUnits(t.status) {
 		if u.Leader {
@@ -88,9 +89,11 @@ func (t statusTables) parts() (parts []statusPart) {
 	parts = append(parts, heading, provisionerTable(t.status))
 
 	if t.wide {
-		parts = append(parts, serviceTable(t.status), wideUnitTable(t.status), wideRunningTable(t.status), machineTable(t.status, nil))
+		parts = append(parts, serviceTable(t.status), wideUnitTable(t.status),
+			wideRunningTable(t.status), machineTable(t.status, nil))
 	} else {
-		parts = append(parts, applicationTable(t.status), unitTable(t.status, t.now), runningTable(t.status, t.now), t.machines())
+		parts = append(parts, applicationTable(t.status), unitTable(t.status, t.now),
+			runningTable(t.status, t.now), t.machines())
 	}
 
 	switch {
@@ -125,10 +128,13 @@ func (t statusTables) machines() statusPart {
 	return table
 }
 
+// statusLine is a line that replaces a table.
 type statusLine string
 
+// Empty reports whether there is no line.
 func (l statusLine) Empty() bool { return l == "" }
 
+// WriteIn writes the line, cut to the width unless that is 0. A line has no colours.
 func (l statusLine) WriteIn(w io.Writer, _ bool, width int) error {
 	text := string(l) + "\n"
 	if width > 0 {
@@ -151,9 +157,9 @@ func stateColour(state string) console.Colour {
 	return console.Plain
 }
 
-// compareErrorFirst compares two states so that errors come first. If neither state comes first, it returns
-// names, the result of comparing the entities' names.
-func compareErrorFirst(a, b string, names int) int {
+// compareErrorFirst compares the states a and b of two entities, so that errors come first. If both are
+// errors, or neither is one, it returns byName, the result of comparing the entities' names.
+func compareErrorFirst(a, b string, byName int) int {
 	switch {
 	case status.IsErrorState(a) && !status.IsErrorState(b):
 		return -1
@@ -161,18 +167,19 @@ func compareErrorFirst(a, b string, names int) int {
 		return 1
 	}
 
-	return names
+	return byName
 }
 
 // machineTable returns the table of machines. If entries is not nil, the table has columns for units and
 // constraints.
 func machineTable(s status.Status, entries map[string]machineEntry) *console.Table {
-	more := []string{"MESSAGE"}
+	columns := []string{"MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES"}
 	if entries != nil {
-		more = []string{"UNITS", "CONSTRAINTS", "MESSAGE"}
+		columns = append(columns, "UNITS", "CONSTRAINTS")
 	}
-	t := console.NewTable(append([]string{"MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES"}, more...)...)
+	t := console.NewTable(append(columns, "MESSAGE")...)
 	t.PaintOnly("STATE")
+
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
 		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), state.CompareIDs(a, b))
 	})
@@ -189,6 +196,8 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 	return t
 }
 
+// machineMessage returns the machine's error or other message, with the time of the next attempt to start it. It
+// returns "" if there is nothing to say about the machine.
 func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
@@ -231,20 +240,24 @@ func provisionerTable(s status.Status) *console.Table {
 	return t
 }
 
+// allUnits returns the units of all services, by name.
 func allUnits(s status.Status) map[string]status.Unit {
 	units := map[string]status.Unit{}
-	for _, sv := range s.Services {
-		maps.Copy(units, sv.Units)
+	for _, service := range s.Services {
+		maps.Copy(units, service.Units)
 	}
 	return units
 }
 
+// wideRunningTable is like runningTable, with the whole time at which each hook has started.
 func wideRunningTable(s status.Status) *console.Table {
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	addRunning(t, s, func(since time.Time) string { return since.Local().Format(time.DateTime) })
 	return t
 }
 
+// addRunning adds a row for each unit that is running a hook. format formats the time at which the hook has
+// started.
 func addRunning(t *console.Table, s status.Status, format func(since time.Time) string) {
 	units := allUnits(s)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
@@ -257,6 +270,7 @@ func addRunning(t *console.Table, s status.Status, format func(since time.Time) 
 // reason is the reason for a state. see is the command that shows more, or empty.
 type reason struct{ text, see string }
 
+// seeAlso returns the end of a message that names the command, or "" without a command.
 func (r reason) seeAlso() string {
 	if r.see == "" {
 		return ""
@@ -267,43 +281,46 @@ func (r reason) seeAlso() string {
 // String returns the reason with the command that shows more.
 func (r reason) String() string { return r.text + r.seeAlso() }
 
-// failureReason returns the reason for a failure. The reason ends with said, the hook's last line.
-func failureReason(shown, said, see string) reason {
-	if see != "" && said != "" {
-		shown += ": " + said
+// failureReason returns the reason for a failed hook, with the command see that shows more. lastLine is the
+// hook's last line of output. The reason includes lastLine if there is such a command.
+func failureReason(shown, lastLine, see string) reason {
+	if see != "" && lastLine != "" {
+		shown += ": " + lastLine
 	}
 	return reason{shown, see}
 }
 
+// unitMessage returns the text of unitReason, with the command that shows more.
 func unitMessage(u status.Unit, workload string) string { return unitReason(u, workload).String() }
 
 // unitReason returns the reason to show for a unit. The reason is the unit's error with its next retry or,
-// without an error, the message that the charm has set.
+// without an error, workload, the message that the charm has set.
 func unitReason(u status.Unit, workload string) reason {
 	if u.Trouble != nil {
 		return reason{text: troubleMessage(*u.Trouble)}
 	}
 
-	i := u.Info
-	if i == nil || i.Hook == "" && i.Message == "" {
+	info := u.Info
+	if info == nil || info.Hook == "" && info.Message == "" {
 		return reason{text: text.FirstLine(workload)}
 	}
 
-	shown := text.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
+	shown := text.FirstLine(strings.TrimPrefix(info.Hook+": "+info.Message, ": "))
 	switch {
-	case i.Resolved != "":
+	case info.Resolved != "":
 		shown += " (marked as resolved)"
-	case i.Interrupted:
+	case info.Interrupted:
 		shown += " (not retried automatically)"
-	case u.Running != nil && i.Hook == u.Running.Name:
+	case u.Running != nil && info.Hook == u.Running.Name:
 		shown += " (runs again)"
-	case !i.NextRetry.IsZero():
-		shown += retryText(i.NextRetry)
+	case !info.NextRetry.IsZero():
+		shown += retryText(info.NextRetry)
 	}
 
-	return failureReason(shown, cmp.Or(i.Stderr, i.Logged), i.See)
+	return failureReason(shown, cmp.Or(info.Stderr, info.Logged), info.See)
 }
 
+// troubleMessage returns why an agent is blocked, since when, and when it tries again.
 func troubleMessage(t state.Trouble) string {
 	return fmt.Sprintf("%s (agent blocked since %s, next try at %s)", text.FirstLine(t.Message),
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))

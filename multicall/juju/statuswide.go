@@ -14,15 +14,20 @@ import (
 	"bijou/state/text"
 )
 
+// serviceTable returns a table with a line for each application, with all columns.
 func serviceTable(s status.Status) *console.Table {
 	t := console.NewTable("APPLICATION", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
 	t.PaintOnly("STATUS")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-		sv := s.Services[name]
-		exposed := map[bool]string{true: "yes", false: "no"}[sv.Exposed]
-		said := sv.StatusInfo()
-		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed,
-			strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
+		service := s.Services[name]
+		exposed := "no"
+		if service.Exposed {
+			exposed = "yes"
+		}
+
+		info := service.StatusInfo()
+		t.Add(stateColour(info.Current), name, text.FirstLine(service.Version), service.Charm, exposed,
+			strconv.Itoa(len(service.Units)), status.WithLife(info.Current, service.Life), text.FirstLine(info.Message))
 	}
 
 	return t
@@ -40,17 +45,15 @@ func wideUnitTable(s status.Status) *console.Table {
 	for _, name := range names {
 		u := units[name]
 		workload := cmp.Or(u.Workload, &status.Workload{})
+		colour := cmp.Or(stateColour(rowState(u)), stateColour(workload.Current))
 		if u.Leader {
 			// The star follows a space, since scripts search for the name as a word.
 			name += " *"
 		}
 
-		t.Add(cmp.Or(
-			stateColour(rowState(u)),
-			stateColour(workload.Current),
-		), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current,
-			"-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
-			strings.Join(u.OpenPorts, ","), formatSince(u.Since()), unitMessage(u, workload.Message))
+		t.Add(colour, name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"),
+			u.AgentInfo().Current, u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","),
+			formatSince(u.Since()), unitMessage(u, workload.Message))
 	}
 
 	return t

@@ -4,8 +4,8 @@ import "fmt"
 
 type stopCmd struct{}
 
-// Run ends the environment's processes on this host. It ends machine 0 first, since machine 0 would start the
-// other machines again.
+// Run ends the environment's processes on this host. It ends machine 0 first, since machine 0 starts the
+// processes of all other machines again.
 func (stopCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // maxStopPasses is how many times stopAgents looks for agents. An agent can start others just before it ends.
 const maxStopPasses = 5
 
-// stopAgents stops the agents of all machines on this host, and agents that are started during its work. It
-// gives up after maxStopPasses passes that each found agents.
+// stopAgents stops the agents of all machines on this host, and agents that are started in the meantime. It
+// returns the number of stopped agents. It gives up after maxStopPasses passes that each found agents.
 func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)
@@ -25,8 +25,8 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 		"if a provisioner on a different host starts them, stop it there: juju stop")
 }
 
-// stopOnce stops each running agent. It also stops the agent's systemd service, so that systemd does not
-// start the agent again.
+// stopOnce stops each agent that is running now, and returns their number. It also stops the agent's systemd
+// service, so that systemd does not start the agent again.
 func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {
@@ -43,10 +43,9 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		}
 
 		if service := o.parts.Services.Of(pid); service != "" {
-			err = o.parts.Services.Stop(service)
-		}
-		if err != nil {
-			return stopped, err
+			if err := o.parts.Services.Stop(service); err != nil {
+				return stopped, err
+			}
 		}
 		if err := o.parts.Processes.Halt(o.ctx, dir, haltTimeout); err != nil {
 			return stopped, err

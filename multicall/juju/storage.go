@@ -42,7 +42,8 @@ func newStorageInfo(s state.Storage) storageInfo {
 		if s.State == state.StorageDetaching || s.State == state.StorageUnbinding {
 			life = "dying"
 		}
-		info.Attachments = map[string]any{"units": map[string]any{s.Unit: map[string]string{"machine": s.Machine, "location": s.Location, "life": life}}}
+		attachment := map[string]string{"machine": s.Machine, "location": s.Location, "life": life}
+		info.Attachments = map[string]any{"units": map[string]any{s.Unit: attachment}}
 	}
 
 	return info
@@ -62,7 +63,8 @@ func storageState(s state.Storage) string {
 	return "detached"
 }
 
-// storageSize returns the size in MiB or GiB, and marks a size that is not enforced.
+// storageSize returns the size in MiB or GiB, and marks a size that is not enforced. It returns "-" if no
+// size was requested.
 func storageSize(s state.Storage) string {
 	size := fmt.Sprintf("%dMiB", s.Size)
 	switch {
@@ -85,29 +87,31 @@ type storageCmd struct {
 
 // Run lists the storage.
 func (c storageCmd) Run(o *operator) error {
-	all, err := readChosen(o, (*state.View).Storages)
+	storages, err := readChosen(o, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 && c.Format == "tabular" {
+	if len(storages) == 0 && c.Format == "tabular" {
 		o.note("No storage to display.")
 		return nil
 	}
 
-	return o.printTable(c.Format, newStorageInfos(all), storageTable(all))
+	return o.printTable(c.Format, newStorageInfos(storages), storageTable(storages))
 }
 
-func newStorageInfos(all []state.Storage) map[string]any {
+// newStorageInfos returns the storage by id, under the key "storage", as Juju prints it.
+func newStorageInfos(storages []state.Storage) map[string]any {
 	infos := map[string]storageInfo{}
-	for _, s := range all {
+	for _, s := range storages {
 		infos[s.ID] = newStorageInfo(s)
 	}
 	return map[string]any{"storage": infos}
 }
 
-func storageTable(all []state.Storage) *console.Table {
+// storageTable returns a table with a line for each storage.
+func storageTable(storages []state.Storage) *console.Table {
 	t := console.NewTable("UNIT", "STORAGE ID", "TYPE", "POOL", "SIZE", "STATUS", "MESSAGE")
-	for _, s := range all {
+	for _, s := range storages {
 		message := s.Location
 		if s.Unit == "" {
 			message = "on machine " + s.Machine

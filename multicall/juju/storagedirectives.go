@@ -7,21 +7,22 @@ import (
 	"bijou/state/charm"
 )
 
-// parseDirectives parses directives for storage. It returns an error for a name that is given twice.
+// parseDirectives parses directives for storage, and returns them by the names of the storage. It returns an
+// error for a name that is given twice.
 func parseDirectives(words []string) (map[string]charm.Directive, error) {
-	all := map[string]charm.Directive{}
+	directives := map[string]charm.Directive{}
 	for _, word := range words {
-		name, d, err := charm.ParseDirective(word)
-		if _, twice := all[name]; err == nil && twice {
-			err = charm.Invalidf("storage %q is given twice", name)
-		}
+		name, directive, err := charm.ParseDirective(word)
 		if err != nil {
 			return nil, err
 		}
-		all[name] = d
+		if _, twice := directives[name]; twice {
+			return nil, charm.Invalidf("storage %q is given twice", name)
+		}
+		directives[name] = directive
 	}
 
-	return all, nil
+	return directives, nil
 }
 
 // noteSizes prints which sizes of storage are not enforced.

@@ -66,6 +66,7 @@ func (o *operator) setCurrent(name string) error {
 
 	switch before {
 	case "":
+		// No environment was the current one.
 	case name:
 		o.note("model %q is already in use", name)
 	default:

@@ -13,12 +13,13 @@ type tailFlag struct {
 	lines *int // nil if no number is given
 }
 
-// Decode reads the number, if one is given after = or as the next word. A number cannot be a unit's name.
+// Decode reads the number, if one is given after "=" or as the next word. It leaves any other next word to the
+// command, since a unit's name is never a number.
 func (t *tailFlag) Decode(ctx *kong.DecodeContext) error {
 	t.set = true
 	next := ctx.Scan.Peek()
-	inside := next.Type == kong.FlagValueToken
-	if !inside && next.Type != kong.UntypedToken {
+	isAfterEquals := next.Type == kong.FlagValueToken
+	if !isAfterEquals && next.Type != kong.UntypedToken {
 		return nil
 	}
 
@@ -27,7 +28,7 @@ func (t *tailFlag) Decode(ctx *kong.DecodeContext) error {
 	case err == nil:
 		t.lines = &lines
 		ctx.Scan.Pop()
-	case inside:
+	case isAfterEquals:
 		return fmt.Errorf("cannot show the last %q lines: want a number", next)
 	}
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// taskError returns err with the prefix of a failed task, which programs written for Juju look for. It returns nil
-// for nil.
+// taskError returns err with the prefix of a failed task, which programs written for Juju look for. It
+// returns nil for nil.
 func taskError(err error) error {
 	if err == nil {
 		return nil
@@ -17,7 +17,7 @@ func taskError(err error) error {
 	return fmt.Errorf("task failed: %w", err)
 }
 
-// timeoutError does what taskError does, with the prefix of a task that has not ended in time.
+// timeoutError returns err with the prefix of a task that has not ended in time. It returns nil for nil.
 func timeoutError(err error) error {
 	if err == nil {
 		return nil
@@ -39,10 +39,10 @@ type task struct {
 
 // printTasks prints the actions under Juju 3's keys, by unit.
 func printTasks(o *operator, format string, actions []*awaitedAction) error {
-	all := map[string]task{}
+	tasks := map[string]task{}
 	for _, a := range actions {
 		doc := newActionDoc(a.action, a.output)
-		all[doc.Unit] = task{
+		tasks[doc.Unit] = task{
 			ID:      strconv.Itoa(doc.ID),
 			Unit:    doc.Unit,
 			Status:  doc.Status,
@@ -52,13 +52,14 @@ func printTasks(o *operator, format string, actions []*awaitedAction) error {
 		}
 	}
 
-	return o.encode(format, all)
+	return o.encode(format, tasks)
 }
 
-// taskResults returns an action's results with its exit code and output, under Juju 3's keys.
-func taskResults(of map[string]any, code *int, stdout, stderr []byte) map[string]any {
+// taskResults returns the results that the action has set, with its exit code and output under Juju 3's keys.
+// code is nil if the action has no exit code.
+func taskResults(set map[string]any, code *int, stdout, stderr []byte) map[string]any {
 	results := map[string]any{}
-	maps.Copy(results, of)
+	maps.Copy(results, set)
 	if code != nil {
 		results["return-code"] = *code
 	}
@@ -67,10 +68,10 @@ func taskResults(of map[string]any, code *int, stdout, stderr []byte) map[string
 		if len(output) == 0 {
 			continue
 		}
-		encoded, form := encodeOutput(output)
+		encoded, encoding := encodeOutput(output)
 		results[key] = encoded
-		if form != "" {
-			results[key+"-encoding"] = form
+		if encoding != "" {
+			results[key+"-encoding"] = encoding
 		}
 	}
 

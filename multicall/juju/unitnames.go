@@ -9,11 +9,13 @@ import (
 	"bijou/state/charm"
 )
 
+// isUnitWord reports whether the word has the form of a unit's name, or is SERVICE/leader.
 func isUnitWord(word string) bool { return charm.IsUnit(word) || strings.HasSuffix(word, leaderSuffix) }
 
 const leaderSuffix = "/leader"
 
-// findUnitName returns the leader's unit for SERVICE/leader, and any other word unchanged.
+// findUnitName returns the leader's unit for SERVICE/leader, and any other word unchanged. It returns an error if
+// the service has no leader.
 func findUnitName(v *state.View, word string) (string, error) {
 	service, ok := strings.CutSuffix(word, leaderSuffix)
 	if !ok {
@@ -25,18 +27,18 @@ func findUnitName(v *state.View, word string) (string, error) {
 		return unit, err
 	}
 	if unit == "" {
-		return unit, fmt.Errorf("there is no application %q, or none of its units leads now", service)
+		return unit, fmt.Errorf("there is no application %q, or it has no leader now", service)
 	}
 
 	return unit, nil
 }
 
-// distinct returns the names in their order, each once.
-func distinct(names []string) (all []string) {
+// distinct returns the names without repetitions, in their order.
+func distinct(names []string) (unique []string) {
 	for _, name := range names {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
+		if !slices.Contains(unique, name) {
+			unique = append(unique, name)
 		}
 	}
-	return all
+	return unique
 }

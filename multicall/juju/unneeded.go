@@ -6,7 +6,7 @@ import "bijou/multicall/console"
 // meaning here.
 func unneeded() []console.Unneeded {
 	return []console.Unneeded{
-		// This row comes before those for all commands, where B takes no value.
+		// This row must precede the rows for all commands, in which B takes no value.
 		{Commands: "ssh", Options: "B= P=", Why: "the provider decides how to connect to its machines"},
 		{Commands: "*", Options: "color no-color", Why: "output is coloured on a terminal, unless NO_COLOR is set"},
 		{Commands: "*", Options: "debug v verbose show-log logging-config=", Why: "juju debug-log shows the log"},

@@ -17,7 +17,7 @@ type updateSecretCmd struct {
 	secretFlags
 }
 
-// Run changes the secret.
+// Run changes the secret. It returns a usage error if nothing to change is given.
 func (c updateSecretCmd) Run(o *operator) error {
 	content, err := c.readContent()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secre
 		return record.Put(tx, r)
 	}
 
-	// The newest revision may have been removed. Its content then differs from any new one.
+	// The newest revision may have been removed. newest is then nil, which differs from any new content.
 	newest, err := record.Open(tx.View, ring, r, r.Latest)
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err

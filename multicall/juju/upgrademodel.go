@@ -23,7 +23,8 @@ type upgradeModelCmd struct {
 	Wait           time.Duration `default:"1m" help:"Wait at most this long for the agents; 0 does not wait."`
 }
 
-// Run installs the binary and waits for the agents.
+// Run installs this binary as the environment's tools, and waits until the agents run it. With --dry-run it only
+// prints the changes.
 func (c upgradeModelCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -38,18 +39,19 @@ func (c upgradeModelCmd) Run(o *operator) error {
 	}
 
 	return o.openState(e, func(s *state.State) error {
-		before := e.Tools
-		if e.Tools, err = home.InstallTools(e.Dir, o.parts.Version, o.parts.Applets); err != nil {
+		oldTools := e.Tools
+		e.Tools, err = home.InstallTools(e.Dir, o.parts.Version, o.parts.Applets)
+		if err != nil {
 			return err
 		}
 		if err := c.publishTools(o, s, e); err != nil {
 			return err
 		}
 
-		if before == e.Tools {
+		if oldTools == e.Tools {
 			o.note("model %q already runs %s", e.Name, e.Tools)
 		} else {
-			o.note("model %q switches from %s to %s", e.Name, before, e.Tools)
+			o.note("model %q switches from %s to %s", e.Name, oldTools, e.Tools)
 		}
 
 		o.warnIfDown(e)
@@ -57,7 +59,7 @@ func (c upgradeModelCmd) Run(o *operator) error {
 			return err
 		}
 
-		return o.parts.SweepTools(e, before)
+		return o.parts.SweepTools(e, oldTools)
 	})
 }
 
@@ -79,27 +81,27 @@ func (c upgradeModelCmd) printPlan(o *operator, e home.Environment) error {
 // publishTools records the tools that all agents must run from now on. Agents on other hosts download the
 // tools from the state. If the state is a file on this host, there are no such agents.
 func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Environment) error {
-	kept := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
-	shared := strings.HasPrefix(e.State, "sqlite:")
-	if !shared {
+	tools := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
+	hasOtherHosts := !strings.HasPrefix(e.State, "sqlite:")
+	if hasOtherHosts {
 		binary, err := os.Open(filepath.Join(e.ToolsDir(), "bijou"))
 		if err != nil {
 			return fmt.Errorf("cannot read the binary: %w", err)
 		}
 		defer binary.Close()
-		if kept.SHA256, kept.Size, err = s.PutFile(o.ctx, binary); err != nil {
+
+		tools.SHA256, tools.Size, err = s.PutFile(o.ctx, binary)
+		if err != nil {
 			return fmt.Errorf("cannot store the binary for other hosts: %w", err)
 		}
 	}
 
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
-		if shared {
-			return tx.SetTools(e.Tools)
+		if hasOtherHosts {
+			if err := tx.AddTools(tools); err != nil {
+				return err
+			}
 		}
-		if err := tx.AddTools(kept); err != nil {
-			return err
-		}
-
 		return tx.SetTools(e.Tools)
 	})
 	if err != nil {
@@ -111,38 +113,38 @@ func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Enviro
 	return e.Save()
 }
 
-// refuseDowngrade returns an error if this binary is older than the environment's binary, unless the operator allows
-// a downgrade.
+// refuseDowngrade returns an error if this binary is older than the environment's binary, unless the operator
+// allows a downgrade.
 func (c upgradeModelCmd) refuseDowngrade(e home.Environment, version string) error {
 	// The name of tools has the form VERSION-SHA8.
-	now := e.Tools[:max(0, strings.LastIndex(e.Tools, "-"))]
-	if c.AllowDowngrade || !isOlder(version, now) {
+	current := e.Tools[:max(0, strings.LastIndex(e.Tools, "-"))]
+	if c.AllowDowngrade || !isOlder(version, current) {
 		return nil
 	}
 
 	return console.Hint(fmt.Errorf("cannot upgrade model %q: it runs version %s, and this binary is %s",
-		e.Name, now, version),
+		e.Name, current, version),
 		"run the newer binary, or give --allow-downgrade")
 }
 
-// isOlder reports whether a version is older than a second one. It compares the versions number by number. A
-// version has a form such as 0.2.0 or 2026.11.24-1.
-func isOlder(version, than string) bool {
+// isOlder reports whether version is older than other. It compares the versions number by number. A version has a
+// form such as 0.2.0 or 2026.11.24-1.
+func isOlder(version, other string) bool {
 	numbers := func(version string) []string {
 		return strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' })
 	}
-	return slices.CompareFunc(numbers(version), numbers(than), state.CompareIDs) < 0
+	return slices.CompareFunc(numbers(version), numbers(other), state.CompareIDs) < 0
 }
 
-// awaitAgents waits until the agents run the tools. It returns no error for an agent whose hooks take longer,
-// since that agent switches later.
+// awaitAgents waits until the agents run the tools, at most for the time of --wait. It returns no error for
+// agents that have not switched by then, since an agent switches only between hooks.
 func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
-	seen := map[string]bool{}
-	const goneOver = "machines switched"
+	seen := map[string]bool{} // whether a machine's agent was present in any read
+	const progress = "machines switched"
 	// This removes the progress bar.
-	defer func() { o.reportSteps(state.Steps{What: goneOver, Done: 1, Total: 1}) }()
+	defer func() { o.reportSteps(state.Steps{What: progress, Done: 1, Total: 1}) }()
 
 	for {
 		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
@@ -152,11 +154,13 @@ func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) 
 			return err
 		}
 
-		maps.DeleteFunc(seen, func(_ string, was bool) bool { return !was })
-		o.reportSteps(state.Steps{What: goneOver, Done: len(seen) - len(late), Total: len(seen)})
+		maps.DeleteFunc(seen, func(_ string, present bool) bool { return !present })
+		o.reportSteps(state.Steps{What: progress, Done: len(seen) - len(late), Total: len(seen)})
 		if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
 			continue
 		}
+
+		// Either the operator has interrupted the command, or the time of --wait has passed.
 		if o.ctx.Err() != nil {
 			return o.ctx.Err()
 		}
@@ -167,13 +171,14 @@ func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) 
 	}
 }
 
-// lateMachines returns the machines whose agents do not run the tools yet. It includes agents that were seen
-// before and are absent now, since an agent is absent for a moment while it switches.
+// lateMachines returns the machines whose agents do not run the tools yet, among the machines whose agents are
+// present or were present in an earlier call. An agent is absent for a moment while it switches. lateMachines
+// records the present agents in seen.
 func lateMachines(v *state.View, tools string, seen map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
 	for _, m := range machines {
-		present, perr := v.IsPresent(state.MachineAgent(m.ID))
-		err = errors.Join(err, perr)
+		present, presentErr := v.IsPresent(state.MachineAgent(m.ID))
+		err = errors.Join(err, presentErr)
 		seen[m.ID] = seen[m.ID] || present
 		if seen[m.ID] && m.Tools != tools {
 			late = append(late, m.ID)

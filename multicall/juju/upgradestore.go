@@ -13,7 +13,8 @@ import (
 	"bijou/state/resources"
 )
 
-// storeName returns the name of the charm that the service will run, if that charm comes from the store.
+// storeName returns the name of the charm that the service will run. isStore is false if the charm does not come
+// from the store.
 func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	if u.cmd.Switch != "" {
 		verb := "refresh " + u.service.Name + " --switch"
@@ -21,9 +22,10 @@ func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	}
 
 	// JUJU_REPOSITORY does not count, since it is for charms that came from a directory.
-	wantsRepository := func(word string) bool { return strings.HasPrefix(word, "--repository") }
+	isRepositoryFlag := func(word string) bool { return strings.HasPrefix(word, "--repository") }
+	wantsRepository := slices.ContainsFunc(u.o.args, isRepositoryFlag)
 	origin := u.service.Origin
-	return origin.Name, origin.Store != "" && !slices.ContainsFunc(u.o.args, wantsRepository), nil
+	return origin.Name, origin.Store != "" && !wantsRepository, nil
 }
 
 // findStoreTarget finds the revision that the command names, or the newest release in the channel that the
@@ -33,12 +35,15 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	if err != nil {
 		return upgradeTarget{}, err
 	}
-	if r := u.cmd.Revision; r != nil && *r < 1 {
-		return upgradeTarget{}, console.Usage(fmt.Errorf("invalid --revision %d: want a number from 1", *r))
+	revision := u.cmd.Revision
+	if revision != nil && *revision < 1 {
+		return upgradeTarget{}, console.Usage(fmt.Errorf("invalid --revision %d: want a number from 1", *revision))
 	}
-	if r := u.cmd.Revision; r != nil && u.cmd.Switch == "" {
+
+	if revision != nil && u.cmd.Switch == "" {
+		// The environment may already have this revision of the service's charm.
 		kept, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
-			return v.StoreCharm(u.service.Origin.ID, *r)
+			return v.StoreCharm(u.service.Origin.ID, *revision)
 		})
 		if err == nil {
 			return upgradeTarget{url: kept.URL, origin: keptRelease(kept).origin(channel, u.service.Series)}, nil
@@ -52,12 +57,15 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	if err != nil {
 		return upgradeTarget{}, err
 	}
+
 	f := &storeFinder{charmStore: st, name: name, channel: channel}
-	if f.given, f.picked, err = splitResources(u.cmd.Resource); err != nil {
+	f.given, f.picked, err = splitResources(u.cmd.Resource)
+	if err != nil {
 		return upgradeTarget{}, err
 	}
 	f.wish = u.wish(st, name, channel)
-	if f.release, err = st.resolve(f.wish); err != nil {
+	f.release, err = st.resolve(f.wish)
+	if err != nil {
 		return upgradeTarget{}, err
 	}
 
@@ -67,29 +75,34 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	}
 	t.origin.Channel = followedChannel(channel, f.release.Channel)
 	if u.current.Store.IsRevision(f.release.ID, f.release.Revision) {
+		// The service already runs this release.
 		t.url = u.current.URL
 		return t, nil
 	}
 	return u.downloadTarget(t, f, scratch)
 }
 
-// followedChannel returns the channel that a service follows. asked is the requested channel. effective is
-// the channel in the store's answer, which has the track if asked has none. If asked has no release yet, the
-// answer has a different risk. The service still follows the requested risk.
+// followedChannel returns the channel that a service follows after the request for a release. asked is the
+// requested channel. effective is the channel in the store's answer, or "". If asked has no track, the
+// service follows the track of effective. It always follows the risk of asked. The risk of effective differs
+// from it if asked has no release yet.
 func followedChannel(asked, effective string) string {
-	whole := charmsource.WholeChannel(effective)
-	switch {
-	case effective == "" || charmsource.WholeChannel(asked) == asked:
+	hasTrack := charmsource.WholeChannel(asked) == asked
+	if effective == "" || hasTrack {
 		return asked
-	case charmsource.WholeChannel(asked) == whole:
+	}
+
+	wholeEffective := charmsource.WholeChannel(effective)
+	if charmsource.WholeChannel(asked) == wholeEffective {
 		return effective
 	}
 
-	track, _, _ := strings.Cut(whole, "/")
+	track, _, _ := strings.Cut(wholeEffective, "/")
 	return track + "/" + asked
 }
 
-// channel returns the channel that the service will follow.
+// channel returns the channel to request: the channel of --channel or, without that flag, the channel that the
+// service follows.
 func (u *upgrade) channel() (string, error) {
 	followed := u.service.Origin.Channel
 	if u.cmd.Switch != "" {
@@ -102,8 +115,8 @@ func (u *upgrade) channel() (string, error) {
 	return channel, nil
 }
 
-// wish returns the wish for the release to upgrade to. Unless the command switches to a different charm, the
-// wish is for the base of the service's charm.
+// wish returns the wish with which to query the store for the new release. Unless the command switches to a
+// different charm, the wish is for the base of the service's charm.
 func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s := u.service
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
@@ -120,14 +133,15 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	case u.cmd.Revision != nil:
 		w.Revision = *u.cmd.Revision
 	case u.cmd.Switch == "" && u.cmd.Channel == "":
+		// The service asks for a newer release of its own charm.
 		w.ID = s.Origin.ID
 		w.Have = s.Origin.Revision
 	}
 	return w
 }
 
-// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself, it only
-// reads the charm's description.
+// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself,
+// it only reads the charm's description.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
@@ -139,12 +153,12 @@ func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string
 		return t, nil
 	}
 
-	try := *u
-	try.o = u.o.silenced()
-	try.target = t
+	rehearsed := *u
+	rehearsed.o = u.o.silenced()
+	rehearsed.target = t
 	err := u.base.Rehearse(u.o.ctx, func(r *state.Rehearsal) error {
-		try.state = r
-		return try.run()
+		rehearsed.state = r
+		return rehearsed.run()
 	})
 	if err != nil {
 		return t, rehearsedError{err}
@@ -170,15 +184,16 @@ func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]s
 		return f.given, nil
 	}
 
-	have, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]resources.Resource, error) {
+	attached, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]resources.Resource, error) {
 		return resources.List(v, u.service.Name)
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	// A resource with an entry in f.given is not downloaded.
-	for _, r := range have {
+	// A resource with an entry in f.given is not downloaded. Revision 0 means that an operator has attached
+	// the file.
+	for _, r := range attached {
 		_, isPicked := f.picked[r.Name]
 		if r.Revision == 0 && !isPicked && f.given[r.Name] == "" {
 			f.given[r.Name] = keptResource

@@ -53,12 +53,16 @@ func (f secretFlags) readContent() (secret.Content, error) {
 	return content, content.Check()
 }
 
+// newUserSecret returns the record of a new secret of the operators. It returns an error if the name cannot
+// be used.
 func newUserSecret(v *state.View, id, name string, now time.Time) (secret.Record, error) {
 	env, err := v.Environment()
 	if err != nil {
 		return secret.Record{}, err
 	}
-	return secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}, checkSecretName(v, name)
+
+	r := secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}
+	return r, checkSecretName(v, name)
 }
 
 // putSecret writes a record with a new revision, and the content of that revision.
@@ -100,18 +104,21 @@ func checkSecretName(v *state.View, name string) error {
 	return err
 }
 
+// errNoSecret is returned if no operators' secret has the name.
 var errNoSecret = errors.New("the secret does not exist")
 
-// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name.
+// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name. It returns
+// errNoSecret if no secret has the name.
 func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	if id, err := secret.ParseID(nameOrID); err == nil {
 		return record.Get(v, id)
 	}
-	all, err := record.All(v)
+
+	secrets, err := record.All(v)
 	if err != nil {
 		return secret.Record{}, err
 	}
-	for _, r := range all {
+	for _, r := range secrets {
 		if r.Owner == (secret.Owner{}) && r.Label == nameOrID {
 			return r, nil
 		}

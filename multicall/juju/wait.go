@@ -22,6 +22,7 @@ type waitFlags struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"Wait at most this long; implies --wait."`
 }
 
+// flags implements awaiting for every command that embeds the flags.
 func (w waitFlags) flags() waitFlags { return w }
 
 // awaiting is a command with [waitFlags].
@@ -34,8 +35,11 @@ func (o *operator) noteAffected(until string, names ...string) {
 	o.affected = append(o.affected, names...)
 }
 
+// awaitAffected waits for the services and units that the command has changed. It does nothing without --wait or
+// --timeout.
 func (o *operator) awaitAffected(w waitFlags) error {
-	if len(o.affected) == 0 || !w.Wait && w.Timeout == 0 {
+	wantsWait := w.Wait || w.Timeout != 0
+	if len(o.affected) == 0 || !wantsWait {
 		return nil
 	}
 	return o.openChosen(func(s *state.State) error {
@@ -72,7 +76,7 @@ func waitStates() []string {
 	return []string{untilIdle, untilActive, "blocked", "waiting", "maintenance", untilError, untilGone}
 }
 
-// isWorkloadStatus reports whether the state is a status that a charm sets.
+// isWorkloadStatus reports whether the state is a status that a charm sets, such as active.
 func isWorkloadStatus(until string) bool {
 	return !slices.Contains([]string{untilIdle, untilError, untilGone}, until)
 }
@@ -90,10 +94,10 @@ type settleWaiter struct {
 	// If drains is set, the waiter ignores units in error, and restarts the timeout after each change.
 	drains bool
 
-	seen    settlement
-	most    int       // the largest number of units seen so far
-	changed time.Time // when seen.pending changed last
-	noted   bool      // whether the pending units have been printed since then
+	seen    settlement // the progress at the last read
+	most    int        // the largest number of units seen so far
+	changed time.Time  // when seen.pending changed last; zero before the first read
+	noted   bool       // whether the pending units have been printed since then
 }
 
 // settlement is the progress of the units at one moment.
@@ -109,6 +113,7 @@ type settlement struct {
 // silenceTimeout is the time without changes after which wait prints the units for which it waits.
 const silenceTimeout = 5 * time.Second
 
+// String returns the numbers of units and applications.
 func (s settlement) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "application"))
 }
@@ -135,33 +140,42 @@ func (w *settleWaiter) wait() error {
 	}
 
 	f.read = func(v *state.View) (func() error, error) {
-		now, err := w.readSettlement(v)
-		return func() error { return w.note(now, stop) }, err
+		progress, err := w.readSettlement(v)
+		return func() error { return w.note(progress, stop) }, err
 	}
 	err := f.follow(ctx)
 
 	// This removes the progress bar.
 	w.o.reportSteps(state.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
+	if err != nil {
+		return err
+	}
+	return w.outcome()
+}
+
+// outcome returns nil if the last read has found all units in the wanted state, and otherwise the reason why the
+// wait has ended.
+func (w *settleWaiter) outcome() error {
+	wasRead := !w.changed.IsZero()
+	interrupted := w.o.ctx.Err()
 
 	switch {
-	case err != nil:
-		return err
 	case len(w.seen.unmatched) > 0:
 		return unmatchedError("application or unit", w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
 		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)),
 			"juju status shows the last message and the next retry of each, and a command for more details")
-	case len(w.seen.pending) == 0 && !w.changed.IsZero():
+	case len(w.seen.pending) == 0 && wasRead:
 		return nil
-	case w.o.ctx.Err() != nil && w.changed.IsZero():
-		return w.o.ctx.Err()
-	case w.o.ctx.Err() != nil:
+	case interrupted != nil && !wasRead:
+		return interrupted
+	case interrupted != nil:
 		return fmt.Errorf("interrupted while waiting for %s", listReasons(w.seen.pending))
 	case w.drains:
 		return console.Hint(fmt.Errorf("no progress for %s, and still %s: %s",
 			w.timeout, w.seen, listReasons(w.seen.pending)),
 			"to wait longer for progress: --timeout DURATION")
-	case w.changed.IsZero():
+	case !wasRead:
 		return console.Exit(exitTimeout, fmt.Errorf("the state could not be read within %s", w.timeout))
 	}
 
@@ -169,102 +183,114 @@ func (w *settleWaiter) wait() error {
 		fmt.Errorf("after %s, still waiting for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
-// note records and shows the progress. It stops the wait once nothing is pending, or waiting is useless.
-func (w *settleWaiter) note(now settlement, stop func()) error {
-	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
+// note records and shows the progress. It calls stop once nothing is pending, or waiting is useless. A waiter with
+// drains set gives up after the timeout without changes, unless a hook is running. Any other waiter gives up once a
+// unit has failed, or a pattern matches nothing.
+func (w *settleWaiter) note(progress settlement, stop func()) error {
+	if !slices.Equal(progress.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()
 		w.noted = false
 	}
-	w.seen = now
-	w.most = max(w.most, now.units)
+	w.seen = progress
+	w.most = max(w.most, progress.units)
 
-	isStalled := w.drains && w.timeout > 0 && !now.running && time.Since(w.changed) >= w.timeout
-	isHopeless := !w.drains && len(now.failed)+len(now.unmatched) > 0
-	if len(now.pending) == 0 || isStalled || isHopeless {
+	hasTimedOut := w.timeout > 0 && time.Since(w.changed) >= w.timeout
+	isStalled := w.drains && hasTimedOut && !progress.running
+	isHopeless := !w.drains && len(progress.failed)+len(progress.unmatched) > 0
+	if len(progress.pending) == 0 || isStalled || isHopeless {
 		stop()
 		return nil
 	}
 
 	w.o.reportSteps(state.Steps{
 		What:  "units " + w.until,
-		Done:  max(0, w.most-len(now.pending)),
+		Done:  max(0, w.most-len(progress.pending)),
 		Total: w.most,
 	})
 
 	if !w.noted && time.Since(w.changed) >= silenceTimeout {
 		w.noted = true
 		if w.drains {
-			w.o.note("waiting for %s: %s", now, listReasons(now.pending))
+			w.o.note("waiting for %s: %s", progress, listReasons(progress.pending))
 		} else {
-			w.o.note("waiting for %s", listReasons(now.pending))
+			w.o.note("waiting for %s", listReasons(progress.pending))
 		}
 	}
 
 	return nil
 }
 
-// readSettlement reads which units have failed, and which have not reached the wanted state yet. When all have
-// reached it, both lists of the result are empty.
-func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
+// readSettlement reads which units have failed, and which have not reached the wanted state yet. If all units
+// have reached the state, both lists of the result are empty.
+func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
-		return now, err
+		return progress, err
 	}
 
-	for _, what := range s.Damage {
-		now.failed = append(now.failed, "the state is damaged: "+what)
+	for _, part := range s.Damage {
+		progress.failed = append(progress.failed, "the state is damaged: "+part)
 	}
 	if w.until != untilGone {
-		now.unmatched = s.Unmatched
+		progress.unmatched = s.Unmatched
 	}
 	units := allUnits(s)
-	now.units = len(units)
-	now.services = len(s.Services)
+	progress.units = len(units)
+	progress.services = len(s.Services)
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
-		why, failed := u.WaitReason()
-		now.running = now.running || u.Running != nil
-		if m := s.Machines[u.Machine]; m.State == state.MachineError {
-			why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
-			failed = true
-		}
-
-		switch {
-		case failed && w.until == untilError:
-			// The command waits for exactly this state.
-		case w.until == untilError:
-			now.pending = append(now.pending, name+" (not in error)")
-		case failed:
-			now.failed = append(now.failed, name+" ("+why+")")
-		case w.until == untilGone || u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying:
-			now.pending = append(now.pending, name+" ("+why+")")
-		case isWorkloadStatus(w.until) && (u.Workload == nil || u.Workload.Current != w.until):
-			now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
-		}
+		progress.running = progress.running || u.Running != nil
+		w.addUnit(name, u, s.Machines[u.Machine], &progress)
 	}
 
 	switch w.until {
 	case untilError:
-		return now, nil
+		return progress, nil
 	case untilGone:
 		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 			// While units are in error, a service may wait for them to leave its relations.
-			if len(s.Services[name].Units) == 0 && len(now.failed) == 0 {
-				now.pending = append(now.pending, name)
+			if len(s.Services[name].Units) == 0 && len(progress.failed) == 0 {
+				progress.pending = append(progress.pending, name)
 			}
 		}
-		return now, nil
+		return progress, nil
 	}
 
-	err = w.addOwed(v, units, &now)
-	return now, err
+	err = w.addOwed(v, units, &progress)
+	return progress, err
 }
 
-// addOwed adds the units whose agents still have something to do. It does this only if all units look
-// settled, since it needs many reads.
-func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now *settlement) error {
-	if len(now.pending)+len(now.failed) > 0 {
+// addUnit adds the unit, whose machine is m, to the failed or the pending units of progress. It adds nothing
+// if the unit has reached the wanted state.
+func (w *settleWaiter) addUnit(name string, u status.Unit, m status.Machine, progress *settlement) {
+	why, failed := u.WaitReason()
+	if m.State == state.MachineError {
+		why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
+		failed = true
+	}
+
+	isBusy := u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying
+	hasStatus := u.Workload != nil && u.Workload.Current == w.until
+
+	switch {
+	case failed && w.until == untilError:
+		// The command waits for exactly this state.
+	case w.until == untilError:
+		progress.pending = append(progress.pending, name+" (not in error)")
+	case failed:
+		progress.failed = append(progress.failed, name+" ("+why+")")
+	case w.until == untilGone || isBusy:
+		progress.pending = append(progress.pending, name+" ("+why+")")
+	case isWorkloadStatus(w.until) && !hasStatus:
+		progress.pending = append(progress.pending, name+" "+workloadReason(u.Workload))
+	}
+}
+
+// addOwed adds the units whose agents still have a next step. It does this only if no unit is pending or failed,
+// since it needs many reads.
+func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, progress *settlement) error {
+	if len(progress.pending)+len(progress.failed) > 0 {
 		return nil
 	}
 
@@ -276,13 +302,14 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 		}
 
 		if owed != "" {
-			now.pending = append(now.pending, name+" (next: "+owed+")")
+			progress.pending = append(progress.pending, name+" (next: "+owed+")")
 		}
 	}
 
 	return nil
 }
 
+// workloadReason returns the status that the charm has set, in parentheses.
 func workloadReason(w *status.Workload) string {
 	if w == nil {
 		return "(it has not set its status)"
@@ -290,10 +317,11 @@ func workloadReason(w *status.Workload) string {
 	return "(" + strings.TrimSuffix(w.Current+": "+text.FirstLine(w.Message), ": ") + ")"
 }
 
+// listReasons returns the first ten reasons as text, and the number of all further ones.
 func listReasons(reasons []string) string {
-	const enough = 10
-	if more := len(reasons) - enough; more > 0 {
-		return strings.Join(reasons[:enough], "; ") + fmt.Sprintf("; and %d more", more)
+	const maxListed = 10
+	if more := len(reasons) - maxListed; more > 0 {
+		return strings.Join(reasons[:maxListed], "; ") + fmt.Sprintf("; and %d more", more)
 	}
 	return strings.Join(reasons, "; ")
 }

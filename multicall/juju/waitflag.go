@@ -13,12 +13,16 @@ type waitFlag struct {
 	timeout time.Duration // 0 for no limit
 }
 
-// Decode reads the time, if one is given after "=" or as the next word.
+// Decode reads the time, if one is given after "=" or as the next word. It leaves a next word that is not a time,
+// or is a bare 0, to the command.
 func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	w.set = true
-	if next := ctx.Scan.Peek(); next.Type != kong.FlagValueToken {
+	next := ctx.Scan.Peek()
+	isAfterEquals := next.Type == kong.FlagValueToken
+	if !isAfterEquals {
 		_, err := time.ParseDuration(next.String())
-		if !next.IsValue() || err != nil || next.String() == "0" {
+		isTime := next.IsValue() && err == nil && next.String() != "0"
+		if !isTime {
 			return nil
 		}
 	}

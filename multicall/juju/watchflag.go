@@ -13,12 +13,13 @@ type watchFlag struct {
 	interval time.Duration // 0 to read again only after changes
 }
 
-// Decode reads the time, if one is given after = or as the next word. A time cannot be a selector.
+// Decode reads the time, if one is given after "=" or as the next word. It leaves any other next word to the
+// command, since a selector is never a time.
 func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 	w.set = true
 	next := ctx.Scan.Peek()
-	inside := next.Type == kong.FlagValueToken
-	if !inside && next.Type != kong.UntypedToken {
+	isAfterEquals := next.Type == kong.FlagValueToken
+	if !isAfterEquals && next.Type != kong.UntypedToken {
 		return nil
 	}
 
@@ -27,7 +28,7 @@ func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 	case err == nil && interval > 0:
 		w.interval = interval
 		ctx.Scan.Pop()
-	case err == nil || inside:
+	case err == nil || isAfterEquals:
 		return fmt.Errorf("invalid watch interval %q: want a duration such as 1s or 5m", next)
 	}
 

@@ -17,11 +17,12 @@ type backupCmd struct {
 	Force bool   `help:"Replace an existing file."`
 }
 
+// Run writes the backup, and prints how many keys it has and which data it lacks.
 func (c backupCmd) Run(o *operator) error {
 	return o.open(func(k *keyspace.Space) error {
-		var h backupfile.Header
+		var header backupfile.Header
 		write := func(w io.Writer) (err error) {
-			h, err = updater.Backup(o.ctx, k, w, o.parts.Version)
+			header, err = updater.Backup(o.ctx, k, w, o.parts.Version)
 			return err
 		}
 
@@ -32,14 +33,14 @@ func (c backupCmd) Run(o *operator) error {
 			err = backupfile.WriteFile(c.File, c.Force, write)
 		}
 		if errors.Is(err, os.ErrExist) {
-			err = console.Hint(err, "to replace the file: --force")
+			return console.Hint(err, "to replace the file: --force")
 		}
 		if err != nil {
 			return err
 		}
 
 		o.note("%d keys are backed up to %s, as of revision %d; not included: %s",
-			h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
+			header.Keys, c.File, header.Revision, strings.Join(header.Lacks, "; "))
 		return nil
 	})
 }

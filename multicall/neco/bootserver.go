@@ -12,19 +12,20 @@ type bootserverCmd struct {
 	List    bootserverListCmd    `cmd:"" help:"List the boot servers."`
 }
 
+// lrnArgs are the arguments of commands for several servers.
 type lrnArgs struct {
 	LRN []string `arg:"" name:"lrn" help:"Logical rack numbers."`
 }
 
-// parse parses the servers' numbers (LRN).
-func (l lrnArgs) parse() (all []int, err error) {
+// parse returns the servers' numbers (LRN), sorted by [record.SortServers].
+func (l lrnArgs) parse() (servers []int, err error) {
 	for _, word := range l.LRN {
-		n, err := record.ParseLRN(word)
+		lrn, err := record.ParseLRN(word)
 		if err != nil {
 			return nil, console.Usage(err)
 		}
-		all = append(all, n)
+		servers = append(servers, lrn)
 	}
 
-	return record.SortServers(all), nil
+	return record.SortServers(servers), nil
 }

@@ -18,17 +18,17 @@ type bootserverAddCmd struct {
 // Run registers the servers. It prints which servers were already registered, and which have never had a
 // worker.
 func (c bootserverAddCmd) Run(o *operator) error {
-	all, err := c.parse()
+	servers, err := c.parse()
 	if err != nil {
 		return err
 	}
 
-	o.setDetail("%s", record.ListServers(all))
+	o.setDetail("%s", record.ListServers(servers))
 	var known []int
 	err = o.commitChanges(func(s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		// After a conflict, this function runs again.
 		known = nil
-		for _, lrn := range all {
+		for _, lrn := range servers {
 			if slices.Contains(s.Servers, lrn) {
 				known = append(known, lrn)
 				continue
@@ -50,7 +50,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 		return err
 	}
 
-	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
+	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(servers, lrn) })
 	if len(unseen) > 0 {
 		o.note("no worker of server %s has ever been seen; no update includes that server until its worker has run",
 			record.ListServers(unseen))

@@ -9,6 +9,7 @@ type bootserverListCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
+// Run prints the numbers of the registered servers.
 func (c bootserverListCmd) Run(o *operator) error {
 	s, err := o.loadSnapshot()
 	if err != nil {

@@ -22,34 +22,29 @@ type bootserverRemoveCmd struct {
 // Run unregisters all of the servers, or none. It also accepts a server that is not registered but still has
 // records.
 func (c bootserverRemoveCmd) Run(o *operator) error {
-	all, err := c.parse()
+	servers, err := c.parse()
 	if err != nil {
 		return err
 	}
 
-	o.setDetail("%s", record.ListServers(all))
-	var awaited, stopped bool
+	o.setDetail("%s", record.ListServers(servers))
+	inRunningUpdate := false
+	inStoppedUpdate := false
 
 	err = o.commitChangesIn(func(v *keyspace.View, s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
-		awaited = false
-		stopped = false
+		// After a conflict, this function runs again.
+		inRunningUpdate = false
+		inStoppedUpdate = false
 
-		for _, lrn := range all {
-			if !slices.Contains(s.Servers, lrn) {
-				left, err := hasLeftovers(v, s, lrn)
-				if err != nil {
-					return nil, err
-				}
-				if !left {
-					return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn),
-						"neco bootserver list")
-				}
+		for _, lrn := range servers {
+			if err := checkRemovable(v, s, lrn); err != nil {
+				return nil, err
 			}
-
 			changes = append(changes, decide.Unregister(s, lrn)...)
+
 			if r := s.Current; r != nil && slices.Contains(r.Servers, lrn) {
-				awaited = awaited || !r.Ended() && !r.Stop
-				stopped = stopped || r.Stop
+				inRunningUpdate = inRunningUpdate || !r.Ended() && !r.Stop
+				inStoppedUpdate = inStoppedUpdate || r.Stop
 			}
 		}
 
@@ -59,12 +54,29 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	switch {
 	case err != nil:
 		return err
-	case stopped:
+	case inStoppedUpdate:
 		o.note("to start the stopped update again without this server: neco recover")
-	case awaited:
+	case inRunningUpdate:
 		o.note("the running update still waits for this server; if the server is dead: neco stop, then neco recover")
 	}
 
+	return nil
+}
+
+// checkRemovable returns an error if the server is not registered and has no records that are left from an
+// interrupted removal.
+func checkRemovable(v *keyspace.View, s decide.Snapshot, lrn int) error {
+	if slices.Contains(s.Servers, lrn) {
+		return nil
+	}
+
+	hasRecords, err := hasLeftovers(v, s, lrn)
+	if err != nil {
+		return err
+	}
+	if !hasRecords {
+		return console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
+	}
 	return nil
 }
 
@@ -80,13 +92,13 @@ func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 // registrationsFirst moves the changes of registrations before all other changes, so that no update begins
 // while only some of the servers have been removed.
 func registrationsFirst(changes []updater.Change) []updater.Change {
-	isLater := func(c updater.Change) int {
+	rank := func(c updater.Change) int {
 		if strings.HasPrefix(c.Key, keys.BootServers) {
 			return 0
 		}
 		return 1
 	}
 
-	slices.SortStableFunc(changes, func(a, b updater.Change) int { return isLater(a) - isLater(b) })
+	slices.SortStableFunc(changes, func(a, b updater.Change) int { return rank(a) - rank(b) })
 	return changes
 }

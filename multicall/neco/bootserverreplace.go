@@ -46,35 +46,48 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 
-	// If the output fails, the other members are still replaced.
-	var unread error
+	if err := c.replaceMembers(o, members); err != nil {
+		return err
+	}
+	o.note("once the worker of the new server is running: neco recover if an update is stopped, otherwise neco repair")
+
+	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
+		if err := checkReplaceable(s, lrn); err != nil {
+			return nil, err
+		}
+
+		// Remove all records of the dead server, but keep its registration for the new one.
+		registration := keys.BootServer(lrn)
+		changes := slices.DeleteFunc(decide.Unregister(s, lrn), func(c updater.Change) bool {
+			return c.Key == registration
+		})
+		return append(changes, updater.Change{Key: registration, Value: struct{}{}}), nil
+	})
+}
+
+// replaceMembers replaces the dead members, given by the URLs of their clusters, and prints the flags with
+// which to start each new member. If the flags of a member cannot be printed, it still replaces all further
+// members.
+func (c bootserverReplaceCmd) replaceMembers(o *operator, members map[string]string) error {
+	var printErr error
 	for _, url := range slices.Sorted(maps.Keys(members)) {
-		initial, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
+		initialCluster, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
 		if err != nil {
 			return err
 		}
 
 		o.note("start the new member with these flags, with the name of the dead member and an empty data directory")
-		if err := o.print("--initial-cluster=" + initial + " --initial-cluster-state=existing\n"); err != nil {
-			unread = err
+		err = o.print("--initial-cluster=" + initialCluster + " --initial-cluster-state=existing\n")
+		if err != nil {
+			printErr = err
 		}
 	}
 
-	if unread != nil {
-		return unread
-	}
-	o.note("once the worker of the new server is running: neco recover if an update is stopped, otherwise neco repair")
-
-	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
-		key := keys.BootServer(lrn)
-		changes := slices.DeleteFunc(decide.Unregister(s, lrn), func(c updater.Change) bool {
-			return c.Key == key
-		})
-		return append(changes, updater.Change{Key: key, Value: struct{}{}}), checkReplaceable(s, lrn)
-	})
+	return printErr
 }
 
-// checkReplaceable returns an error if the server's worker is running, or if a running update waits for the server.
+// checkReplaceable returns an error if the server's worker is running, or if a running update waits for the
+// server.
 func checkReplaceable(s decide.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
 		return fmt.Errorf("cannot replace server %d: its worker is running", lrn)
@@ -87,29 +100,34 @@ func checkReplaceable(s decide.Snapshot, lrn int) error {
 	return nil
 }
 
-// findMembers returns the server's members of etcd clusters, by the URLs of the clusters.
+// findMembers returns the server's members of etcd clusters, by the URLs of the clusters. A URL has only the
+// remaining servers. It returns an error if there is no such member.
 func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
 		return map[string]string{o.url: c.Member}, nil
 	}
 
-	found := map[string]string{}
+	members := map[string]string{}
 	for _, component := range o.parts.Manifest.Components {
+		if component.Etcd == "" {
+			continue
+		}
+
 		host, options, _ := strings.Cut(strings.TrimPrefix(component.Etcd, "etcd://"), "?")
-		at := func(lrn int) string { return strings.ReplaceAll(host, "{lrn}", strconv.Itoa(lrn)) }
-		var others []string
-		for _, other := range slices.DeleteFunc(slices.Clone(servers), func(other int) bool { return other == lrn }) {
-			others = append(others, at(other))
+		hostOf := func(lrn int) string { return strings.ReplaceAll(host, "{lrn}", strconv.Itoa(lrn)) }
+		var remaining []string
+		for _, server := range servers {
+			if server != lrn {
+				remaining = append(remaining, hostOf(server))
+			}
 		}
-		if component.Etcd != "" {
-			found["etcd://"+strings.Join(others, ",")+"?"+options] = at(lrn)
-		}
+		members["etcd://"+strings.Join(remaining, ",")+"?"+options] = hostOf(lrn)
 	}
 
-	if len(found) == 0 {
+	if len(members) == 0 {
 		return nil, console.Hint(errors.New("cannot find the server's etcd member: no component of this plan sets \"etcd\""),
 			"for the store's own etcd: --member NAME; for a component, set in its manifest: etcd: \"etcd://10.0.{lrn}.3:2379\"")
 	}
 
-	return found, nil
+	return members, nil
 }

@@ -22,36 +22,36 @@ type configCmd struct {
 	Unset configUnsetCmd `cmd:"" help:"Reset one key to its default."`
 }
 
-// keyHelp returns the help on all settings.
+// keyHelp returns the help on all settings, a line for each with its default.
 func keyHelp() string {
 	var b strings.Builder
 	for _, s := range record.Settings() {
-		def := ""
+		defaultText := ""
 		if s.Default != "" {
-			def = " (" + s.Default + ")"
+			defaultText = " (" + s.Default + ")"
 		}
-		fmt.Fprintf(&b, "  %-22s %s%s\n", s.Key, s.Help, def)
+		fmt.Fprintf(&b, "  %-22s %s%s\n", s.Key, s.Help, defaultText)
 	}
 
 	return b.String()
 }
 
 // noteFirstUpdate prints when the first update begins, and which services it stops. It uses this program's
-// plan, which may differ from the plan of the release.
-func (o *operator) noteFirstUpdate(c record.Config, now bool) {
-	var all []string
+// plan, which may differ from the plan of the release. isNow says that the update does not wait for the window.
+func (o *operator) noteFirstUpdate(c record.Config, isNow bool) {
+	var stopped []string
 	for _, component := range o.parts.Manifest.Components {
 		if component.Strategy == release.StopAll {
-			all = append(all, component.Services...)
+			stopped = append(stopped, component.Services...)
 		}
 	}
 
 	when := "as soon as a release is found"
-	if c.Window != nil && !now {
+	if c.Window != nil && !isNow {
 		when = "in the update window, or at once with --now"
 	}
-	o.note("the first update begins %s; it stops %s on all servers at the same time, and updates all components to those of the release (neco plan)",
-		when, cmp.Or(strings.Join(all, ", "), "nothing"))
+	o.note("the first update begins %s; it stops %s on all servers at the same time, and installs all components of the release; to see its steps: neco plan",
+		when, cmp.Or(strings.Join(stopped, ", "), "nothing"))
 }
 
 // previousValue returns a setting's value before a change, as the audit record shows it.
@@ -91,22 +91,22 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 // checkOneSource returns an error if the setting would add a second source of releases. A version of neco
 // that knows only one of the two settings would use that setting.
 func checkOneSource(before record.Config, key string) error {
-	for _, pair := range [][3]string{
-		{"release-folder", "github-repository", before.GitHubRepository},
-		{"github-repository", "release-folder", before.ReleaseFolder},
-	} {
-		other := pair[1]
-		if key == pair[0] && pair[2] != "" {
-			err := fmt.Errorf("cannot set %s: only one source of releases can be set, and %s is already set", key, other)
-			return console.Hint(err, "to use the other source, first: neco config unset "+other)
-		}
+	other := ""
+	switch {
+	case key == "release-folder" && before.GitHubRepository != "":
+		other = "github-repository"
+	case key == "github-repository" && before.ReleaseFolder != "":
+		other = "release-folder"
+	default:
+		return nil
 	}
 
-	return nil
+	err := fmt.Errorf("cannot set %s: only one source of releases can be set, and %s is already set", key, other)
+	return console.Hint(err, "to set "+key+" instead, first: neco config unset "+other)
 }
 
-// changesSource reports whether the value changes a setting that selects the releases. A nil value stands for the
-// default.
+// changesSource reports whether the new value changes a setting that selects the releases. A nil value stands for
+// the setting's default.
 func changesSource(before record.Config, key string, value *string) bool {
 	sources := map[string]string{
 		"env":                 before.Env,

@@ -11,6 +11,7 @@ type configGetCmd struct {
 	Key string `arg:"" help:"The key."`
 }
 
+// Run prints the stored value, or else the default. It also prints the value of an unknown key that is stored.
 func (c configGetCmd) Run(o *operator) error {
 	stored, err := o.readSettings()
 	if err != nil {
@@ -18,18 +19,20 @@ func (c configGetCmd) Run(o *operator) error {
 	}
 
 	setting, err := record.FindSetting(c.Key)
-	if value, kept := stored[c.Key]; kept && err != nil {
+	if err != nil {
+		value, isStored := stored[c.Key]
+		if !isStored {
+			return console.Usage(err)
+		}
 		o.note("stored, but unknown to this version: %s", c.Key)
 		return o.print(value + "\n")
 	}
-	if err != nil {
-		return console.Usage(err)
-	}
 
-	value, ok := stored[setting.Key]
-	if !ok {
+	value, isStored := stored[setting.Key]
+	if !isStored {
 		value = setting.Default
 	}
+	// Only tag-prefix can have an empty value.
 	if value == "" && setting.Key != "tag-prefix" {
 		return console.Hint(fmt.Errorf("%s is not set", setting.Key),
 			fmt.Sprintf("to set it (%s): neco config set %s VALUE", setting.Help, setting.Key))

@@ -12,6 +12,7 @@ type configListCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
+// Run prints all settings with their values or defaults. It does not show values that may be secrets.
 func (c configListCmd) Run(o *operator) error {
 	stored, err := o.readSettings()
 	if err != nil {
@@ -23,8 +24,8 @@ func (c configListCmd) Run(o *operator) error {
 	for _, s := range record.Settings() {
 		value := s.Default
 		mark := ""
-		if own, set := stored[s.Key]; set {
-			value = s.Shown(own)
+		if storedValue, isStored := stored[s.Key]; isStored {
+			value = s.Shown(storedValue)
 			mark = "yes"
 		}
 		values[s.Key] = value
@@ -32,6 +33,7 @@ func (c configListCmd) Run(o *operator) error {
 		delete(stored, s.Key)
 	}
 
+	// Only unknown keys are left.
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
 		// The value of an unknown key may be a secret.
 		values[key] = "(not shown)"

@@ -27,13 +27,17 @@ func (c configSetCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 
-	first := false
-	config := record.Config{}
+	var startsUpdates bool
+	var config record.Config
 	err = o.update(func(tx *keyspace.Tx) error {
+		// After a conflict, this function runs again.
+		startsUpdates = false
+		config = record.Config{}
+
 		// If the snapshot cannot be read, this setting may fix the problem.
 		if s, err := decide.Load(tx.View, o.parts.Version); err == nil {
-			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone &&
-				s.LastVersion() == ""
+			leavesNone := setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone
+			startsUpdates = leavesNone && s.LastVersion() == ""
 			config = s.Config
 		}
 
@@ -41,7 +45,7 @@ func (c configSetCmd) Run(o *operator) error {
 		if err := putSetting(tx, setting.Key, &value); err != nil {
 			return err
 		}
-		if first {
+		if startsUpdates {
 			// Without --now, an earlier request with --now no longer counts.
 			return tx.PutOrRemove(keys.Hurry, o.audit.Who, c.Now)
 		}
@@ -52,7 +56,7 @@ func (c configSetCmd) Run(o *operator) error {
 		return err
 	}
 
-	if first {
+	if startsUpdates {
 		o.noteFirstUpdate(config, c.Now)
 	}
 

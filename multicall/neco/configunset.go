@@ -14,14 +14,14 @@ type configUnsetCmd struct {
 	reasonFlag
 }
 
+// Run resets the setting. It accepts an unknown key that is set, since the key may belong to a different version.
 func (c configUnsetCmd) Run(o *operator) error {
 	return o.update(func(tx *keyspace.Tx) error {
-		_, set, err := tx.Get(keys.Config(c.Key))
+		_, isSet, err := tx.Get(keys.Config(c.Key))
 		if err != nil {
 			return err
 		}
-		if !set {
-			// An unknown key that is set may belong to a different version.
+		if !isSet {
 			if _, err := record.FindSetting(c.Key); err != nil {
 				return console.Usage(err)
 			}

@@ -31,7 +31,7 @@ func (c dashboardCmd) Run(o *operator) error {
 	return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
 }
 
-// OpenFleet opens the boot servers of $NECO_STATE for a page. It returns nil if the variable is not set.
+// OpenFleet opens the boot servers of $NECO_STATE for the dashboard. It returns nil if the variable is not set.
 func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Fleet, error) {
 	o := &operator{ctx: ctx, streams: s, url: os.Getenv("NECO_STATE"), parts: parts}
 	if o.url == "" {
@@ -40,7 +40,7 @@ func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.
 	return o.openFleet()
 }
 
-// openFleet opens the fleet's store for the page in a browser. The store stays open until this process exits.
+// openFleet opens the fleet's store for the dashboard. The store stays open until this process exits.
 func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	url, err := o.storeURL()
 	if err != nil {
@@ -63,6 +63,8 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	}
 
 	await := func(ctx context.Context, revision int64) error { return k.Await(ctx, revision, keyspace.Below("")) }
+
+	// Any read shows that the store answers.
 	ask := func(ctx context.Context) error {
 		return k.View(ctx, func(v *keyspace.View) error {
 			_, err := v.Revision()
@@ -88,8 +90,8 @@ func stateColour(state string) console.Colour {
 // maxShownEntries is how many updates, and how many changes by operators, the page shows.
 const maxShownEntries = 20
 
-// readFleet reads the boot servers' page: its facts, and the tables of servers, updates, changes and steps.
-// revision is the one at which it has read the records.
+// readFleet reads the boot servers' part of the dashboard: its facts, and the tables of servers, updates,
+// changes and steps. It returns the revision of the store that it has read.
 func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
 	doc, err := o.readStatus(v)
 	if err != nil {
@@ -115,26 +117,9 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	view.Hints = doc.Hints
 	view.ChangesAt = doc.changesAt
 
-	addFact := func(name, format string, args ...any) {
-		// The page shows these two at the top.
-		if name == "state" || name == "also" {
-			return
-		}
-		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
-	}
-
 	now := time.Now()
 	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
-	text.writeFacts(addFact)
-	if r := doc.Request; r != nil && !r.Ended() {
-		addFact("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
-	}
-	if w := s.Config.Window; w == nil || w.IsOpen(now) {
-		addFact("window", "updates may start now")
-	} else {
-		addFact("window", "updates may start after %s", w.NextOpening(now).Format(time.RFC3339))
-	}
-
+	view.Facts = fleetFacts(text, s)
 	for _, step := range o.parts.Manifest.Steps() {
 		view.Steps = append(view.Steps, step.Name)
 	}
@@ -148,4 +133,27 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	}
 
 	return view, doc.revision, nil
+}
+
+// fleetFacts returns the facts of the status, with their names, and adds the facts that only the dashboard shows.
+func fleetFacts(text statusText, s decide.Snapshot) (facts [][2]string) {
+	addFact := func(name, format string, args ...any) {
+		// The page shows these two facts at the top.
+		if name == "state" || name == "also" {
+			return
+		}
+		facts = append(facts, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+
+	text.writeFacts(addFact)
+	if r := text.doc.Request; r != nil && !r.Ended() {
+		addFact("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
+	}
+	if w := s.Config.Window; w == nil || w.IsOpen(text.now) {
+		addFact("window", "updates may start now")
+	} else {
+		addFact("window", "updates may start after %s", w.NextOpening(text.now).Format(time.RFC3339))
+	}
+
+	return facts
 }

@@ -2,4 +2,5 @@ package neco
 
 type demoCmd struct{}
 
+// Run demonstrates updates on this machine.
 func (demoCmd) Run(o *operator) error { return o.parts.Demo(o.streams) }

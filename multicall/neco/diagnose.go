@@ -31,19 +31,11 @@ const (
 
 // Run prints the store's records about the server. On the server itself, it also examines units, disks and logs.
 func (c diagnoseCmd) Run(o *operator) error {
-	own, unknown := o.parts.Server.LRN()
-	lrn := own
-	if c.LRN != "" {
-		var err error
-		if lrn, err = record.ParseLRN(c.LRN); err != nil {
-			return console.Usage(err)
-		}
-	} else if unknown != nil {
-		return console.Hint(console.Usage(errors.New("no boot server given, and this host is not one")),
-			"neco diagnose LRN")
+	lrn, isHere, err := c.chooseServer(o)
+	if err != nil {
+		return err
 	}
 
-	here := unknown == nil && own == lrn
 	var doc statusDoc
 	members := map[string]string{}
 	storeErr := o.open(func(k *keyspace.Space) (err error) {
@@ -52,19 +44,19 @@ func (c diagnoseCmd) Run(o *operator) error {
 		return err
 	})
 
-	registered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
-	if storeErr == nil && !registered && !here {
+	isRegistered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
+	if storeErr == nil && !isRegistered && !isHere {
 		return console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
 	}
 
-	// An error is a part of the diagnosis, and the server itself can still be examined.
+	// An error of the store is a part of the diagnosis, and the server itself can still be examined.
 	text := fmt.Sprintf("server    %d\nstore     %v\n", lrn, storeErr)
 	if storeErr == nil {
 		text = c.describeServer(o, doc, lrn)
 	}
 
 	text += formatHealth("store", members)
-	if here {
+	if isHere {
 		local, err := c.inspectLocal(o)
 		if err != nil {
 			return err
@@ -75,10 +67,28 @@ func (c diagnoseCmd) Run(o *operator) error {
 	}
 
 	if c.Bundle != "" {
-		return c.writeBundle(o, text, doc, here)
+		return c.writeBundle(o, text, doc, isHere)
 	}
 
 	return o.print(text)
+}
+
+// chooseServer returns the number of the server to diagnose. isHere reports whether this host is that server.
+func (c diagnoseCmd) chooseServer(o *operator) (lrn int, isHere bool, err error) {
+	own, ownErr := o.parts.Server.LRN()
+	if c.LRN != "" {
+		lrn, err := record.ParseLRN(c.LRN)
+		if err != nil {
+			return 0, false, console.Usage(err)
+		}
+		return lrn, ownErr == nil && own == lrn, nil
+	}
+
+	if ownErr != nil {
+		return 0, false, console.Hint(console.Usage(errors.New("no boot server given, and this host is not one")),
+			"neco diagnose LRN")
+	}
+	return own, true, nil
 }
 
 // describeServer returns the part of the status that concerns one server, and the free space on its disks.
@@ -90,7 +100,7 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 
 	doc.Servers = doc.Servers[i : i+1]
 	if doc.MoreFindings > 0 {
-		doc.Findings = slices.DeleteFunc(slices.Clone(doc.all), func(f record.Finding) bool {
+		doc.Findings = slices.DeleteFunc(slices.Clone(doc.allFindings), func(f record.Finding) bool {
 			return f.Server != lrn
 		})
 		doc.MoreFindings = 0
@@ -110,10 +120,11 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 	return shown
 }
 
-func formatHealth(what string, all map[string]string) string {
+// formatHealth returns a line for each member of the store, with the label and the member's health.
+func formatHealth(label string, healths map[string]string) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, text.Escape(all[name]))
+	for _, name := range slices.Sorted(maps.Keys(healths)) {
+		fmt.Fprintf(&b, "%-9s %s: %s\n", label, name, text.Escape(healths[name]))
 	}
 	return b.String()
 }
@@ -141,22 +152,23 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	return b.String(), err
 }
 
-// writeBundle writes the report and its data to the new file of --bundle. here says that this is the server.
-func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here bool) error {
+// writeBundle writes the report and its data to the new file of --bundle. isHere says that this host is the
+// diagnosed server.
+func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, isHere bool) error {
 	const force = false
 	return backupfile.WriteFile(c.Bundle, force, func(w io.Writer) error {
 		z := zip.NewWriter(w)
-		err := c.addFiles(o, z, text, doc, here)
+		err := c.addFiles(o, z, text, doc, isHere)
 		return errors.Join(err, z.Close())
 	})
 }
 
-// addFiles adds the files of the bundle. If it cannot create a file, it adds the error instead.
-func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statusDoc, here bool) error {
-	add := func(name, text string, failed error) error {
-		// The other files are useful even if this one failed.
-		if failed != nil {
-			text += fmt.Sprintf("error: %v\n", failed)
+// addFiles adds the files of the bundle. If the content of a file cannot be read, the file contains the error.
+func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statusDoc, isHere bool) error {
+	add := func(name, text string, readErr error) error {
+		// All other files are useful even if this content could not be read.
+		if readErr != nil {
+			text += fmt.Sprintf("error: %v\n", readErr)
 		}
 		f, err := z.Create(name)
 		if err != nil {
@@ -170,22 +182,26 @@ func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statu
 		return err
 	}
 
-	status, failed := encodeText("json", doc)
-	if err := add("status.json", status, failed); err != nil {
+	status, encodeErr := encodeText("json", doc)
+	if err := add("status.json", status, encodeErr); err != nil {
 		return err
 	}
 
-	for name, list := range map[string]historyCmd{"history.json": {Format: "json"}, "audit.json": {Format: "json", Audit: true}} {
-		var b strings.Builder
-		part := *o
-		part.streams.Out = &b
-		failed := list.Run(&part)
-		if err := add(name, b.String(), failed); err != nil {
+	lists := map[string]historyCmd{
+		"history.json": {Format: "json"},
+		"audit.json":   {Format: "json", Audit: true},
+	}
+	for name, list := range lists {
+		var printed strings.Builder
+		capturing := *o
+		capturing.streams.Out = &printed
+		listErr := list.Run(&capturing)
+		if err := add(name, printed.String(), listErr); err != nil {
 			return err
 		}
 	}
 
-	if !here {
+	if !isHere {
 		return nil
 	}
 

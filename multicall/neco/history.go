@@ -17,68 +17,75 @@ type historyCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
+// Run prints the newest updates or, with --audit, the newest changes by operators.
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {
 		return console.Usage(fmt.Errorf("invalid number of updates %d: want 0 or more", c.N))
 	}
 	if c.Audit {
-		all, err := readNewest[record.Audit](o, keys.Audits, c.N)
+		audits, err := readNewest[record.Audit](o, keys.Audits, c.N)
 		if err != nil {
 			return err
 		}
-		return o.printTable(c.Format, all, auditTable(all))
+		return o.printTable(c.Format, audits, auditTable(audits))
 	}
 
-	all, err := readNewest[record.History](o, keys.AllHistory, c.N)
+	updates, err := readNewest[record.History](o, keys.AllHistory, c.N)
 	if err != nil {
 		return err
 	}
 
-	return o.printTable(c.Format, all, historyTable(all, time.Now()))
+	return o.printTable(c.Format, updates, historyTable(updates, time.Now()))
 }
 
+// readNewest does what listNewest does, in one view of the fleet's store.
 func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 	return read(o, func(v *keyspace.View) ([]T, error) { return listNewest[T](v, prefix, n) })
 }
 
-// listNewest returns the newest n records below the prefix, or all records if n is 0.
+// listNewest returns the newest n records below the prefix, or all records if n is 0. The newest record is
+// the last.
 func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
-	all := []T{}
 	kvs, err := v.List(prefix)
+	if err != nil {
+		return nil, err
+	}
 	if n > 0 {
 		kvs = kvs[max(0, len(kvs)-n):]
 	}
 
+	records := []T{}
 	for _, kv := range kvs {
-		one, err := keyspace.Decode[T](kv)
+		r, err := keyspace.Decode[T](kv)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		records = append(records, r)
 	}
 
-	return all, err
+	return records, nil
 }
 
-func auditTable(all []record.Audit) *console.Table {
+// auditTable returns a table with a line for each change by an operator.
+func auditTable(audits []record.Audit) *console.Table {
 	table := console.NewTable("ID", "AT", "WHO", "WHAT", "DETAIL", "WHY")
-	for _, a := range all {
+	for _, a := range audits {
 		table.Add(console.Plain, fmt.Sprint(a.ID), a.At.Format(time.RFC3339), a.Who, a.What, a.Detail, a.Why)
 	}
 	return table
 }
 
 // historyTable returns the table of updates. Each earlier attempt of an update has a row above the update's own.
-func historyTable(all []record.History, now time.Time) *console.Table {
+func historyTable(updates []record.History, now time.Time) *console.Table {
 	table := console.NewTable("ID", "STARTED", "TOOK", "BY", "FROM", "TO", "SERVERS", "RESULT", "WHY")
 
-	for _, h := range all {
+	for _, h := range updates {
 		by := h.By
 		if h.Who != "" {
 			by += " (" + h.Who + ")"
 		}
 
-		line := func(id, by string, started time.Time, ended *time.Time, result, why string) {
+		addRow := func(id, by string, started time.Time, ended *time.Time, result, why string) {
 			end := now
 			if ended != nil {
 				end = *ended
@@ -93,15 +100,16 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 		}
 
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
-			line(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result,
+			addRow(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result,
 				a.Why)
 		}
-		line(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
+		addRow(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
 	}
 
 	return table
 }
 
+// formatDuration returns the duration in whole seconds. A negative duration is 0s.
 func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return "0s"

@@ -15,6 +15,7 @@ type keyCmd struct {
 	File string `arg:"" help:"The file for the secret key. The public key goes to FILE.pub."`
 }
 
+// Run creates a key, writes it to two files that must not exist yet, and prints the public key.
 func (c keyCmd) Run(o *operator) error {
 	for _, path := range []string{c.File, c.File + ".pub"} {
 		_, err := os.Lstat(path)

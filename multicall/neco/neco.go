@@ -40,6 +40,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	}
 
 	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, audit: record.Audit{Who: console.Caller()}}
+	// The names of arguments follow the command's words in angle brackets.
 	o.audit.What, _, _ = strings.Cut(parsed.Command(), " <")
 	for _, flag := range parsed.Flags() {
 		if flag.Name == "why" {

@@ -17,6 +17,8 @@ type notifyCmd struct {
 
 type notifyTestCmd struct{}
 
+// Run sends the test message, and prints the destinations that have received it. If a destination has not
+// received it, Run returns an error.
 func (notifyTestCmd) Run(o *operator) error {
 	config, err := read(o, updater.LoadConfig)
 	if err != nil {

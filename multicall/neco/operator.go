@@ -34,6 +34,7 @@ type reasonFlag struct {
 	Why string `placeholder:"REASON" help:"Give the reason, for neco history --audit."`
 }
 
+// setDetail sets the detail of the audit record, such as the servers that the command changes.
 func (o *operator) setDetail(format string, args ...any) {
 	o.audit.Detail = fmt.Sprintf(format, args...)
 }
@@ -56,15 +57,17 @@ func withHint(err error) error {
 	return err
 }
 
+// storeURL returns the URL of the fleet's store, or a usage error if no URL is given.
 func (o *operator) storeURL() (string, error) {
 	if o.url == "" {
 		return "", console.Hint(console.Usage(errors.New("no state URL given")),
-			"give --state URL, or set NECO_STATE, as in: export NECO_STATE=etcd://10.0.0.3:2379", "to try it out on one machine: --state sqlite:/tmp/neco.db")
+			"give --state URL, or set NECO_STATE, as in: export NECO_STATE=etcd://10.0.0.3:2379",
+			"to try it out on one machine: --state sqlite:/tmp/neco.db")
 	}
 	return o.url, nil
 }
 
-// openTimeout is short, since the operator is waiting.
+// openTimeout is how long a command tries to open the store. It is short, since the operator is waiting.
 const openTimeout = 5 * time.Second
 
 // open opens the fleet's store for f.
@@ -85,6 +88,7 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 	return errors.Join(err, k.Close())
 }
 
+// read returns the result of f, in one view of the fleet's store.
 func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, err error) {
 	err = o.open(func(k *keyspace.Space) (err error) {
 		result, err = keyspace.Read(o.ctx, k, f)
@@ -93,10 +97,12 @@ func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, er
 	return result, err
 }
 
+// loadSnapshot reads the snapshot on which decisions about updates are based.
 func (o *operator) loadSnapshot() (decide.Snapshot, error) {
 	return read(o, func(v *keyspace.View) (decide.Snapshot, error) { return decide.Load(v, o.parts.Version) })
 }
 
+// newSource returns the configured source of releases. If none is configured, its error has hints.
 func newSource(c record.Config) (*release.Source, error) {
 	source, err := release.NewSource(c)
 	if errors.Is(err, release.ErrNoRepository) {
@@ -105,18 +111,21 @@ func newSource(c record.Config) (*release.Source, error) {
 	return source, err
 }
 
-// hintSource adds a hint about how to configure the source of releases.
+// hintSource adds hints about how to configure the source of releases.
 func hintSource(err error) error {
 	return console.Hint(err, "for releases on GitHub: neco config set github-repository OWNER/NAME",
 		"for releases in a directory: neco config set release-folder https://HOST/PATH, or /PATH")
 }
 
-// update commits f's changes. It writes the audit record in the same transaction.
+// update commits f's changes. It writes the audit record in the same transaction, unless f changes nothing.
 func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	return o.open(func(k *keyspace.Space) error {
 		return k.Update(o.ctx, func(tx *keyspace.Tx) error {
-			if err := f(tx); err != nil || len(tx.Writes()) == 0 {
+			if err := f(tx); err != nil {
 				return err
+			}
+			if len(tx.Writes()) == 0 {
+				return nil
 			}
 			return updater.Audit(tx, o.audit)
 		})
@@ -173,6 +182,7 @@ func (o *operator) note(format string, args ...any) {
 	fmt.Fprintln(o.streams.Err, console.EscapeText(fmt.Sprintf(format, args...)))
 }
 
+// print prints the text to stdout.
 func (o *operator) print(text string) error {
 	_, err := io.WriteString(o.streams.Out, text)
 	return err

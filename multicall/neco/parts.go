@@ -15,7 +15,7 @@ type Parts struct {
 	Manifest release.Manifest            // the manifest of this release
 	Server   Server                      // the host on which neco is called
 	Demo     func(console.Streams) error // runs neco demo
-	// OpenEnvironment opens the current environment for the page. It returns nil if there is no current
+	// OpenEnvironment opens the current environment for the dashboard. It returns nil if there is no current
 	// environment.
 	OpenEnvironment func(ctx context.Context, s console.Streams) (*dashboard.Environment, error)
 }

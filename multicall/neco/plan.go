@@ -32,7 +32,7 @@ type stepDoc struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Run prints the steps of a release's plan. It downloads the plan, unless the release is that of this program.
+// Run prints the steps of a release's plan. It downloads the plan, except for the release of this program.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)
@@ -49,7 +49,7 @@ func (c planCmd) Run(o *operator) error {
 		version = c.Version
 	}
 
-	// The other formats contain the version.
+	// All other formats contain the version.
 	if c.Format == "text" {
 		o.note("release %s", version)
 	}
@@ -76,7 +76,7 @@ func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 	return table, steps
 }
 
-// artifactName returns the artifact's name for the table of steps.
+// artifactName returns the artifact's name for the table of steps, or "" for a step without an artifact.
 func artifactName(a *release.Artifact) string {
 	if files := a.Files(); len(files) > 0 {
 		return files[0].String()
@@ -88,7 +88,8 @@ func artifactName(a *release.Artifact) string {
 	return a.Image
 }
 
-// comparePlans compares the plans of all packages of the release. It returns an error if they differ.
+// comparePlans prints the plans of all packages of the release. It returns an error if they differ, or if a
+// package has a different version.
 func (c planCmd) comparePlans(o *operator) error {
 	var plans []release.PackagedPlan
 	err := c.withSource(o, func(s *release.Source, dir string) (err error) {
@@ -99,28 +100,29 @@ func (c planCmd) comparePlans(o *operator) error {
 		return err
 	}
 
+	var mismatch error // the last one that was found
 	table := console.NewTable("FILE", "VERSION", "PLAN")
 	for _, p := range plans {
 		table.Add(console.Plain, p.File, cmp.Or(p.Version, "-"),
 			cmp.Or(p.Digest, "none: the plan that is built into its program"))
 		if p.Digest != plans[0].Digest {
-			err = fmt.Errorf("the plans in %s and %s differ: servers that install them would not run any step",
+			mismatch = fmt.Errorf("the plans in %s and %s differ: servers that install them would not run any step",
 				p.File, plans[0].File)
 		}
 
 		if p.Version != "" && !release.Same(p.Version, c.Version) {
-			err = fmt.Errorf("the version in %s is %s", p.File, p.Version)
+			mismatch = fmt.Errorf("the version in %s is %s", p.File, p.Version)
 		}
 	}
 
-	if failed := table.Write(o.streams.Out, console.CanColour(o.streams.Out)); failed != nil {
-		return errors.Join(failed, err)
+	if err := table.Write(o.streams.Out, console.CanColour(o.streams.Out)); err != nil {
+		return errors.Join(err, mismatch)
 	}
-
-	return err
+	return mismatch
 }
 
-// fetchPlan downloads the manifest of a release.
+// fetchPlan downloads the manifest of the release that --version names, and returns it for this host's
+// architecture.
 func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		m, err = s.Manifest(o.ctx, c.Version, dir)
@@ -135,7 +137,8 @@ func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	return m, err
 }
 
-// withSource calls f with the configured source of releases and a scratch directory.
+// withSource calls f with the configured source of releases and a scratch directory, which it removes
+// afterwards. It returns a usage error if --version is not a version.
 func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) error) error {
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)

@@ -13,8 +13,8 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Run ends a stopped update, so that a new update can begin. It removes the workers' records in batches,
-// since there may be any number of them and they are no longer used.
+// Run ends a stopped update, so that a new update can begin. Afterwards it removes the workers' records of
+// the ended update in batches, since there may be any number of them.
 func (recoverCmd) Run(o *operator) error {
 	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Recover(s, now, o.audit.Who)
@@ -46,16 +46,16 @@ const maxSweepBatch = 100
 // sweepLeftovers removes the remaining records of updates that have ended, in batches.
 func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 	for {
-		var left []updater.Change
+		var removals []updater.Change
 		err := k.Update(o.ctx, func(tx *keyspace.Tx) error {
 			s, err := decide.Load(tx.View, o.parts.Version)
 			if err != nil {
 				return err
 			}
-			left = decide.RemoveLeftovers(s)
-			return updater.Apply(tx, slices.Clip(left[:min(maxSweepBatch, len(left))]))
+			removals = decide.RemoveLeftovers(s)
+			return updater.Apply(tx, slices.Clip(removals[:min(maxSweepBatch, len(removals))]))
 		})
-		if err != nil || len(left) <= maxSweepBatch {
+		if err != nil || len(removals) <= maxSweepBatch {
 			return err
 		}
 	}

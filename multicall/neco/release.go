@@ -25,6 +25,7 @@ type releaseCmd struct {
 	Package      []string `placeholder:"FILE" help:"Include the Debian package FILE of neco, with the release's plan and version, for servers on which neco is a package; once for each architecture."`
 }
 
+// Run creates the release, and prints its files. Without a plan it only writes the index of the directory.
 func (c releaseCmd) Run(o *operator) error {
 	dir, err := filepath.Abs(c.Output)
 	if err != nil {
@@ -50,7 +51,7 @@ func (c releaseCmd) Run(o *operator) error {
 		o.note("%s already has the same files", made.Tag)
 	}
 	if recipe.Key == nil {
-		o.note("%s is not signed: fleets with a minisign-public-key refuse it (--sign KEY)", made.Tag)
+		o.note("%s is not signed, so fleets with a minisign-public-key refuse it; to sign it: --sign KEY", made.Tag)
 	}
 
 	var b strings.Builder
@@ -104,8 +105,9 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 	if c.Sign == "" {
 		return nil, nil
 	}
-	const maxKey = 1 << 16 // in bytes, which no key exceeds
-	file, err := osutil.ReadUpTo(c.Sign, maxKey)
+
+	const maxKeySize = 1 << 16 // in bytes, which no key exceeds
+	file, err := osutil.ReadUpTo(c.Sign, maxKeySize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, console.Hint(fmt.Errorf("cannot read the secret key: %w", err), "to create a key: neco key "+c.Sign)
 	}
@@ -115,7 +117,7 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 
 	password := ""
 	if c.PasswordFile != "" {
-		data, err := osutil.ReadUpTo(c.PasswordFile, maxKey)
+		data, err := osutil.ReadUpTo(c.PasswordFile, maxKeySize)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the password: %w", err)
 		}
@@ -124,12 +126,15 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 
 	key, err := release.ParseSecretKey(string(file), password)
 	if errors.Is(err, release.ErrPassword) {
-		err = console.Hint(fmt.Errorf("cannot use %s: %w", c.Sign, err), "give the password: --password-file FILE")
+		return nil, console.Hint(fmt.Errorf("cannot use %s: %w", c.Sign, err), "give the password: --password-file FILE")
 	}
-	return &key, err
+	if err != nil {
+		return nil, err
+	}
+	return &key, nil
 }
 
-// writeIndex writes the index of the releases in a directory.
+// writeIndex writes the index of the releases in a directory, and prints the tags of these releases.
 func (c releaseCmd) writeIndex(o *operator, dir string) error {
 	tags, err := release.WriteIndex(dir)
 	if err != nil {

@@ -28,13 +28,13 @@ func (c repairCmd) Run(o *operator) error {
 	}
 
 	o.setDetail("%s", cmp.Or(record.ListServers(wanted), "all servers"))
-	nothing := false
+	isHealthy := false
 	err = o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		if err := checkRepairable(s, wanted, now); err != nil {
 			return nil, err
 		}
-		nothing = !needsRepair(s, wanted, now)
-		if nothing {
+		isHealthy = !needsRepair(s, wanted, now)
+		if isHealthy {
 			return nil, nil
 		}
 		if err := checkWorkersAlive(s); err != nil {
@@ -47,15 +47,15 @@ func (c repairCmd) Run(o *operator) error {
 		return err
 	}
 
-	if nothing {
+	if isHealthy {
 		o.note("there is nothing to repair: the leader has found no difference from the last update")
 	}
 
 	return nil
 }
 
-// checkRepairable returns an error if a server is not registered, or if there can be no repair now: an update is
-// running or stopped, or updates are paused.
+// checkRepairable returns an error if a wanted server is not registered. It also returns an error if there
+// has been no update, if an update is running or stopped, or if updates are paused.
 func checkRepairable(s decide.Snapshot, wanted []int, now time.Time) error {
 	for _, lrn := range wanted {
 		if !slices.Contains(s.Servers, lrn) {
@@ -80,15 +80,15 @@ func checkRepairable(s decide.Snapshot, wanted []int, now time.Time) error {
 	return nil
 }
 
-// needsRepair reports whether there is a finding about one of the wanted servers, or about any server if wanted is
-// empty.
+// needsRepair reports whether there is a finding about one of the wanted servers, or about any server if
+// wanted is empty.
 func needsRepair(s decide.Snapshot, wanted []int, now time.Time) bool {
-	found := s.Degraded.Findings
-	// The leader's record may have only some of the findings.
+	findings := s.Degraded.Findings
 	if s.Degraded.More > 0 {
-		found = s.Findings(now)
+		// The leader's record has only some of the findings.
+		findings = s.Findings(now)
 	}
-	return slices.ContainsFunc(found, func(f record.Finding) bool {
+	return slices.ContainsFunc(findings, func(f record.Finding) bool {
 		return len(wanted) == 0 || slices.Contains(wanted, f.Server)
 	})
 }

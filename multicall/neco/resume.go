@@ -8,6 +8,7 @@ import (
 
 type resumeCmd struct{ reasonFlag }
 
+// Run removes the pause. If updates are not paused, it prints a note and returns no error.
 func (resumeCmd) Run(o *operator) error {
 	paused := false
 	err := o.update(func(tx *keyspace.Tx) (err error) {

@@ -30,6 +30,7 @@ type statusCmd struct {
 	Watch  bool   `short:"w" help:"Show the status again after every change, until interrupted."`
 }
 
+// statusDoc is the status in JSON and YAML.
 type statusDoc struct {
 	Cluster string `json:"cluster,omitempty"`
 	State   string `json:"state"`
@@ -41,7 +42,7 @@ type statusDoc struct {
 	Release string   `json:"release,omitempty"` // the newest acceptable release
 	// Replaced, if set, describes how the files of the servers' release have changed since their update.
 	Replaced string `json:"replaced,omitempty"`
-	// Refused are releases that servers would install if they could be installed.
+	// Refused are releases that servers would install, but that cannot be installed.
 	Refused []record.Refusal `json:"refused,omitempty"`
 	// NoRoom is the release that servers would install if they had enough disk space.
 	NoRoom *record.NoRoom `json:"no-room,omitempty"`
@@ -62,9 +63,9 @@ type statusDoc struct {
 	// MoreFindings is the number of findings that are not in Findings, since the leader records only some.
 	MoreFindings int `json:"more-findings,omitempty"`
 
-	revision  int64            // the revision of the store that was read
-	changesAt time.Time        // when the status changes although no record changes, or zero for never
-	all       []record.Finding // all findings, if there are more than the leader records
+	revision    int64            // the revision of the store that was read
+	changesAt   time.Time        // when the status changes although no record changes, or zero for never
+	allFindings []record.Finding // set if there are more findings than the leader records
 }
 
 // leaderDoc is the leader's record, as package state writes it.
@@ -74,6 +75,7 @@ type leaderDoc struct {
 	Since time.Time `json:"since"`
 }
 
+// serverDoc is a boot server in the status.
 type serverDoc struct {
 	LRN        int            `json:"lrn"`
 	Registered bool           `json:"registered"`
@@ -111,12 +113,24 @@ func (c statusCmd) Run(o *operator) error {
 		return err
 	}
 
-	return console.Exit(
-		map[string]int{decide.Updating: exitUpdating, decide.Stopped: exitStopped, decide.Degraded: exitDegraded}[doc.State],
-		nil,
-	)
+	return console.Exit(exitCodeOf(doc.State), nil)
 }
 
+// exitCodeOf returns the exit code for the fleet's state.
+func exitCodeOf(state string) int {
+	switch state {
+	case decide.Updating:
+		return exitUpdating
+	case decide.Stopped:
+		return exitStopped
+	case decide.Degraded:
+		return exitDegraded
+	}
+
+	return console.ExitOK
+}
+
+// render returns the status in the chosen format.
 func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	if c.Format != "text" {
 		return encodeText(c.Format, doc)
@@ -205,14 +219,18 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
-	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
+
+	doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader)
+	if err != nil {
 		return doc, err
 	}
 	if doc.Leader == nil {
 		doc.LeaderDue = s.LeaderIsDueBy(now)
 	}
+
 	doc.changesAt = nextChange(s, doc.LeaderDue, now)
-	if doc.revision, err = v.Revision(); err != nil {
+	doc.revision, err = v.Revision()
+	if err != nil {
 		return doc, err
 	}
 
@@ -220,8 +238,8 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	return doc, nil
 }
 
-// nextChange returns the first time after now at which a leader is due, a pause ends, or the update window can open
-// or close. It returns zero if there is no such time.
+// nextChange returns the first time after now at which a leader is due, a pause ends, or the update window
+// can open or close. It returns zero if there is no such time.
 func nextChange(s decide.Snapshot, leaderDue, now time.Time) time.Time {
 	due := []time.Time{leaderDue}
 	if p := s.Pause; p != nil && p.Until != nil && p.IsOn(now) {
@@ -240,16 +258,17 @@ func nextChange(s decide.Snapshot, leaderDue, now time.Time) time.Time {
 
 // judge sets the state, the reason, the hints and the findings. It prefers the leader's findings, since the
 // leader has observed the servers for long enough. Without a leader, it uses the findings at the current
-// time.
+// time. A leader that is due soon counts as a leader.
 func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
-	leads := d.Leader != nil || !d.LeaderDue.IsZero()
-	c := s.Condition(now, leads)
+	hasLeader := d.Leader != nil || !d.LeaderDue.IsZero()
+	c := s.Condition(now, hasLeader)
 	d.State = c.State
 	d.Why = c.Why
 	if c.Hint != "" {
 		d.Hints = []string{c.Hint}
 	}
 
+	// The hint of the first trouble is c.Hint.
 	for _, t := range c.Troubles[min(1, len(c.Troubles)):] {
 		if t.Hint != "" && !slices.Contains(d.Hints, t.Hint) {
 			d.Hints = append(d.Hints, t.Hint)
@@ -260,11 +279,11 @@ func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 		return
 	}
 
-	found := s.CurrentFindings(now, leads)
-	d.Findings = found.Findings
-	d.MoreFindings = found.More
-	if found.More > 0 {
-		d.all = s.Findings(now)
+	degraded := s.CurrentFindings(now, hasLeader)
+	d.Findings = degraded.Findings
+	d.MoreFindings = degraded.More
+	if degraded.More > 0 {
+		d.allFindings = s.Findings(now)
 	}
 }
 
@@ -294,7 +313,7 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 // newServerDocs returns all servers that are registered, or that take part in the update, in numeric order.
 func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	known := map[int]*serverDoc{}
-	of := func(lrn int) *serverDoc {
+	docOf := func(lrn int) *serverDoc {
 		if known[lrn] == nil {
 			known[lrn] = &serverDoc{LRN: lrn}
 		}
@@ -302,51 +321,53 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	}
 
 	for _, lrn := range s.Servers {
-		of(lrn).Registered = true
+		docOf(lrn).Registered = true
 	}
 
 	if s.Current != nil {
+		isRunning := !s.Current.Stop && !s.Current.Ended()
 		for _, lrn := range s.Current.Servers {
-			d := of(lrn)
+			d := docOf(lrn)
 			d.InUpdate = true
-			if w, ok := s.Workers[lrn]; ok && w.IsFor(*s.Current) {
-				d.Record = &w
+			if worker, ok := s.Workers[lrn]; ok && worker.IsFor(*s.Current) {
+				d.Record = &worker
 			}
-			if a, ok := s.Activity(lrn); ok && !s.Current.Stop && !s.Current.Ended() {
-				d.Doing = &a
+			if activity, ok := s.Activity(lrn); ok && isRunning {
+				d.Doing = &activity
 			}
 		}
 	}
 
-	all := []serverDoc{}
+	docs := []serverDoc{}
 	for _, lrn := range record.SortServers(slices.Collect(maps.Keys(known))) {
-		p, alive := s.Present[lrn]
+		presence, alive := s.Present[lrn]
 		d := known[lrn]
 		d.Alive = alive
-		d.Worker = p.Version
+		d.Worker = presence.Version
 		d.Room = s.Inventories[lrn].Room
 		d.addHealth(s, now)
-		all = append(all, *d)
+		docs = append(docs, *d)
 	}
 
-	return all
+	return docs
 }
 
-// addHealth adds the known state of the server, and the time of that state.
+// addHealth adds the components that do not work, the host that also claims the server's number, and the time at
+// which the server was last seen. A server that is alive is seen now.
 func (d *serverDoc) addHealth(s decide.Snapshot, now time.Time) {
-	i := s.Inventories[d.LRN]
+	inventory := s.Inventories[d.LRN]
 	switch {
 	case d.Alive:
 		d.Seen = &now
-	case !i.At.IsZero():
-		d.Seen = &i.At
+	case !inventory.At.IsZero():
+		d.Seen = &inventory.At
 	}
 
-	if i.KnowsHealth() {
+	if inventory.KnowsHealth() {
 		d.Ill = map[string]string{}
-		maps.Copy(d.Ill, i.Ill)
+		maps.Copy(d.Ill, inventory.Ill)
 	}
-	if t, ok := s.Twins[d.LRN]; ok {
-		d.Twin = &t
+	if twin, ok := s.Twins[d.LRN]; ok {
+		d.Twin = &twin
 	}
 }

@@ -27,6 +27,7 @@ func (d statusText) render(coloured bool) (string, error) {
 		fmt.Fprintf(&b, "%-9s %s\n", name, text.Escape(fmt.Sprintf(format, args...)))
 	}
 	d.writeFacts(line)
+
 	table := d.serverTable()
 	if table.Empty() {
 		return b.String(), nil
@@ -37,7 +38,7 @@ func (d statusText) render(coloured bool) (string, error) {
 	return b.String(), err
 }
 
-// writeFacts writes everything except the table of servers.
+// writeFacts calls line for each fact of the status. It leaves out only the table of servers.
 func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	firstHint := ""
 	hints := d.doc.Hints
@@ -74,7 +75,7 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	case l != nil:
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
 	case !d.doc.LeaderDue.IsZero():
-		line("leader", "waiting for a leader: the previous one has given up its place to another")
+		line("leader", "waiting for the next leader: the previous one has handed over")
 	default:
 		line("leader", "none: no neco-updater runs")
 	}
@@ -85,41 +86,40 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 		line("finding", "%s", f)
 	}
 	if hidden := d.doc.MoreFindings; hidden > 0 {
-		line("finding", "and %d more; neco diagnose LRN shows those of one server", hidden)
+		line("finding", "and %d more; to see all findings of one server: neco diagnose LRN", hidden)
 	}
 }
 
-// joinFindings returns a line for each finding. It joins findings that are the same on several servers.
-func joinFindings(all []record.Finding) (lines []string) {
-	type about struct {
+// joinFindings returns a line for each finding, with its first time. Findings that are the same on several
+// servers are one line.
+func joinFindings(findings []record.Finding) (lines []string) {
+	type group struct {
 		component, what string
 		ill             bool
 	}
-	var order []about
-	servers := map[about][]int{}
-	since := map[about]time.Time{}
-	for _, f := range all {
-		key := about{component: f.Component, what: f.What, ill: f.Ill}
-		if len(servers[key]) == 0 {
-			order = append(order, key)
-			since[key] = f.Since
+	var order []group
+	servers := map[group][]int{}
+	since := map[group]time.Time{}
+	for _, f := range findings {
+		g := group{component: f.Component, what: f.What, ill: f.Ill}
+		if len(servers[g]) == 0 {
+			order = append(order, g)
 		}
-		servers[key] = append(servers[key], f.Server)
-		if first := since[key]; first.IsZero() || !f.Since.IsZero() && f.Since.Before(first) {
-			since[key] = f.Since
-		}
+		servers[g] = append(servers[g], f.Server)
+		since[g] = earlier(since[g], f.Since)
 	}
 
-	for _, key := range order {
-		where := "server " + record.ListSomeServers(servers[key])
-		if key.component != "" {
-			where += ", " + key.component
+	for _, g := range order {
+		where := "server " + record.ListSomeServers(servers[g])
+		if g.component != "" {
+			where += ", " + g.component
 		}
-		if key.ill {
+		if g.ill {
 			where += " is ill"
 		}
-		line := where + ": " + key.what
-		if first := since[key]; !first.IsZero() {
+
+		line := where + ": " + g.what
+		if first := since[g]; !first.IsZero() {
 			line += "; since " + first.Format(time.RFC3339)
 		}
 		lines = append(lines, line)
@@ -128,7 +128,15 @@ func joinFindings(all []record.Finding) (lines []string) {
 	return lines
 }
 
-// writeConditions writes a line for each condition that needs an operator's attention.
+// earlier returns the earlier of two times. A zero time is unknown, so earlier prefers the other time.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// writeConditions calls line for each condition that needs an operator's attention.
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {
 	for _, fault := range d.doc.ConfigFaults {
 		line("config", "cannot read %s", fault)
@@ -160,7 +168,7 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 	}
 }
 
-// writeUpdate writes the line for the current update, or nothing if there is no update.
+// writeUpdate calls line for the current or last update, if there has been one.
 func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	r := d.doc.Request
 	if r == nil {
@@ -187,6 +195,18 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	}
 }
 
+// countSteps returns the number of steps of the update, as a worker reports it. If no worker has reported it yet,
+// it is the number of steps in this program's plan.
+func (d statusText) countSteps() int {
+	steps := d.steps
+	for _, s := range d.doc.Servers {
+		if s.Record != nil && s.Record.Steps > 0 {
+			steps = s.Record.Steps
+		}
+	}
+	return steps
+}
+
 // serverTable returns the table of servers. If the fleet is degraded, it shows when each server was last seen.
 func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
@@ -195,13 +215,7 @@ func (d statusText) serverTable() *console.Table {
 	}
 
 	table := console.NewTable(columns...)
-	steps := d.steps
-	for _, s := range d.doc.Servers {
-		if s.Record != nil && s.Record.Steps > 0 {
-			steps = s.Record.Steps
-		}
-	}
-
+	steps := d.countSteps()
 	for _, s := range d.doc.Servers {
 		word, colour := d.serverState(s)
 		at := ""
@@ -226,67 +240,72 @@ func (d statusText) serverTable() *console.Table {
 // serverState returns the word for a server's state, and its colour. It uses the first case that applies:
 // failures, then findings, then progress.
 func (d statusText) serverState(s serverDoc) (string, console.Colour) {
-	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
+	update := d.doc.Request
+	isMissing := update != nil && slices.Contains(update.Missing, s.LRN)
+	isDegraded := d.doc.State == decide.Degraded
+	hasFinding := slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == s.LRN })
 
-	w := s.Record
+	worker := s.Record
 	switch {
-	case w != nil && w.Error && len(w.WaitedFor) > 0:
+	case worker != nil && worker.Error && len(worker.WaitedFor) > 0:
 		// The server has failed because of a different server.
-		return "failed: " + w.Message, console.Yellow
-	case w != nil && w.Error:
-		return "failed: " + w.Message, console.Red
-	case missing:
+		return "failed: " + worker.Message, console.Yellow
+	case worker != nil && worker.Error:
+		return "failed: " + worker.Message, console.Red
+	case isMissing:
 		return "missing", console.Red
-	case d.doc.State == decide.Degraded && len(s.Ill) > 0:
+	case isDegraded && len(s.Ill) > 0:
 		return "ill", console.Yellow
-	case d.doc.State == decide.Degraded && slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == s.LRN }):
+	case isDegraded && hasFinding:
 		return "differs", console.Yellow
-	case w != nil && w.Finished:
+	case worker != nil && worker.Finished:
 		return "done", console.Green
-	case w != nil && d.doc.Request != nil && d.doc.Request.Stop:
+	case worker != nil && update != nil && update.Stop:
 		return "stopped", console.Yellow
 	case s.Doing != nil:
 		return s.Doing.Text(), console.Plain
-	case w != nil:
+	case worker != nil:
 		return "running", console.Plain
 	case s.InUpdate:
 		return "not started", console.Yellow
-	case !s.InUpdate && d.doc.Request != nil:
+	case update != nil:
 		return "registered later", console.Plain
 	}
 
 	return "", console.Plain
 }
 
-// stepBar returns a bar with one character for each step.
+// stepBar returns a bar with one character for each step: "#" for a finished step, ">" for the current step,
+// "!" for a failed step, and "." for a later step.
 func stepBar(s serverDoc, steps int) string {
-	w := s.Record
+	worker := s.Record
 	switch {
-	case w == nil:
+	case worker == nil:
 		return strings.Repeat(".", steps)
-	case w.Finished:
-		return strings.Repeat("#", max(steps, w.Step))
+	case worker.Finished:
+		return strings.Repeat("#", max(steps, worker.Step))
+	case worker.Step == 0 && !worker.Error:
+		// The worker has not begun the first step.
+		return strings.Repeat(".", steps)
 	}
 
-	at := max(w.Step, 1)
 	sign := ">"
-	if w.Error {
+	if worker.Error {
 		sign = "!"
 	}
-	if w.Step == 0 && !w.Error {
-		return strings.Repeat(".", steps)
-	}
-
+	at := max(worker.Step, 1)
 	return strings.Repeat("#", at-1) + sign + strings.Repeat(".", max(0, steps-at))
 }
 
-func prefixIfSet(what, text string) string {
+// prefixIfSet returns the text after the prefix, or "" if the text is empty.
+func prefixIfSet(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
-	return what + text
+	return prefix + text
 }
 
+// formatSeen returns when the server was last seen.
 func (d statusText) formatSeen(s serverDoc) string {
 	switch {
 	case s.Alive:

@@ -21,6 +21,8 @@ type updateCmd struct {
 	reasonFlag
 }
 
+// Run requests a check for releases or, with --to, an update to that version. It prints why the leader cannot
+// begin at once.
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {
 		return console.Usage(errors.New("--allow-downgrade needs --to VERSION"))
@@ -37,17 +39,17 @@ func (c updateCmd) Run(o *operator) error {
 	}
 
 	o.setDetail("to %s", c.To)
-	t, newest, err := c.findTarget(o)
+	target, newest, err := c.findTarget(o)
 	if err != nil {
 		return err
 	}
 
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		if release.Newer(newest, s.Release) {
-			// The leader has not checked for releases since then.
+			// The leader has not yet found the newest release.
 			s.Release = newest
 		}
-		return c.requestUpdate(o, s, t)
+		return c.requestUpdate(o, s, target)
 	})
 }
 
@@ -70,7 +72,7 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// explainWaits prints why the leader does not check for releases now, and why an update would not begin.
+// explainWaits prints the reasons for which the leader cannot check for releases now, or cannot begin an update.
 func (updateCmd) explainWaits(o *operator) error {
 	doc, err := read(o, o.readStatus)
 	if err != nil {
@@ -84,7 +86,7 @@ func (updateCmd) explainWaits(o *operator) error {
 	if f := doc.CheckFail; f != nil {
 		o.note("the last check for releases failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
 		if f.Again.After(now) {
-			o.note("if this one also fails, the next check is at %s", f.Again.Format(time.RFC3339))
+			o.note("if the requested check also fails, the next one is at %s", f.Again.Format(time.RFC3339))
 		}
 	}
 
@@ -113,15 +115,15 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	defer source.Close()
 
 	t.Version = c.To
-	all, err := source.Releases(o.ctx)
+	releases, err := source.Releases(o.ctx)
 	if err != nil {
 		return t, "", err
 	}
-	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, all); ok {
+	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, releases); ok {
 		newest = best.Version.String()
 	}
 
-	r, err := release.Lookup(c.To, s.Config.TagPrefix, all)
+	r, err := release.Lookup(c.To, s.Config.TagPrefix, releases)
 	if err != nil {
 		return t, newest, err
 	}
@@ -141,20 +143,11 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 		err := fmt.Errorf("release %s is refused, because it cannot be installed: %s", t.Version, refused.Why)
 		return nil, console.Hint(err, "once the release is fixed: neco update --now, then repeat this command")
 	}
-	if r := s.Current; r != nil && r.Succeeded() && release.Same(r.Version, t.Version) &&
-		!record.Differ(r.Sums, t.Sums) && !release.Newer(s.Release, t.Version) {
-		if p := s.Target; p != nil && !release.Same(p.Version, t.Version) {
-			o.note("the servers stay at %s: the requested update to %s no longer begins", t.Version, p.Version)
-			return c.replaceTarget(o, s, t), nil
-		}
-		o.note("there is nothing to do: the last update went to %s", t.Version)
-		if len(s.Degraded.Findings) > 0 {
-			o.note("but some servers differ from it; to restore them: neco repair")
-		}
-		for _, f := range s.Degraded.Findings {
-			o.note("  %s", f)
-		}
-		return nil, nil
+
+	r := s.Current
+	isInstalled := r != nil && r.Succeeded() && release.Same(r.Version, t.Version) && !record.Differ(r.Sums, t.Sums)
+	if isInstalled && !release.Newer(s.Release, t.Version) {
+		return c.keepInstalled(o, s, t), nil
 	}
 
 	if s.Current != nil && s.Current.Stop {
@@ -168,6 +161,25 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 		o.note("updates are paused; the requested update begins after: neco resume")
 	}
 	return c.replaceTarget(o, s, t), nil
+}
+
+// keepInstalled returns the changes for a target that is already installed. The target replaces an earlier
+// request for a different version. Without such a request, keepInstalled returns no changes, and prints the
+// findings.
+func (c updateCmd) keepInstalled(o *operator, s decide.Snapshot, t record.Target) []updater.Change {
+	if earlier := s.Target; earlier != nil && !release.Same(earlier.Version, t.Version) {
+		o.note("the servers stay at %s: the requested update to %s no longer begins", t.Version, earlier.Version)
+		return c.replaceTarget(o, s, t)
+	}
+
+	o.note("there is nothing to do: the last update went to %s", t.Version)
+	if len(s.Degraded.Findings) > 0 {
+		o.note("some servers differ from the last update; to restore them: neco repair")
+	}
+	for _, f := range s.Degraded.Findings {
+		o.note("  %s", f)
+	}
+	return nil
 }
 
 // replaceTarget returns the changes that replace the requested version with the target.

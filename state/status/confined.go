@@ -25,8 +25,10 @@ func (s *Status) AddConfinement(v *state.View) error {
 		if m.State != state.MachineRunning {
 			continue
 		}
-		own := keys.GatewayLeasesOf(state.MachineAgent(id))
-		confined := slices.ContainsFunc(leases, func(kv keyspace.KeyValue) bool { return strings.HasPrefix(kv.Key, own) })
+
+		prefix := keys.GatewayLeasesOf(state.MachineAgent(id))
+		isOwn := func(lease keyspace.KeyValue) bool { return strings.HasPrefix(lease.Key, prefix) }
+		confined := slices.ContainsFunc(leases, isOwn)
 		m.Confined = &confined
 		s.Machines[id] = m
 	}

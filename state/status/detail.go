@@ -52,9 +52,9 @@ type UnitDetail struct {
 const maxFailedLines = 10
 
 // ReadUnit reads the detailed status of a unit. It reads only a few lists, even in large environments. It
-// calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do.
-// Settings and options are returned as they are stored. Call HideSettings if passwords in them must not be
-// shown. It returns [state.ErrNotFound] if there is no such unit.
+// calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do. It
+// returns settings and options as they are stored. Call [UnitDetail.HideSettings] if passwords in them must
+// not be shown. ReadUnit returns [state.ErrNotFound] if there is no such unit.
 func ReadUnit(
 	v *state.View,
 	name string,
@@ -106,7 +106,8 @@ func ReadUnit(
 	}
 
 	if d.Running == nil {
-		if d.Next, err = owed(v, name); err != nil {
+		d.Next, err = owed(v, name)
+		if err != nil {
 			return d, err
 		}
 	}
@@ -115,8 +116,9 @@ func ReadUnit(
 	return d, nil
 }
 
-// readProperties reads the unit's options, storage and secrets. The secrets are those that the unit or its
-// service owns, that the unit has read, and that operators have granted to the service.
+// readProperties reads the options of the unit's service, and the unit's storage and secrets. It reads all
+// secrets that the unit or its service owns, that the unit has read, or that operators have granted to the
+// service.
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	c, err := v.Config(u.Service)
 	if err != nil {
@@ -153,7 +155,8 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	return nil
 }
 
-// readHooks reads the hooks that the unit has run, and the log lines of the last hook that failed.
+// readHooks reads the hooks that the unit has run, and the log lines of the last hook that failed. It also
+// sets since when an idle agent is idle.
 func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	runs, err := v.HookRuns(unit)
 	if err != nil {
@@ -168,33 +171,34 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 		d.Agent.Since = runs[n-1].Ended
 	}
 
-	var next time.Time // the start of the next run; zero if there is none
+	var nextStart time.Time // when the hook after the current one has started; zero if there is none
 	if d.Running != nil {
-		next = d.Running.Since
+		nextStart = d.Running.Since
 	}
 
 	for i, r := range slices.Backward(runs) {
 		if r.Failure != "" {
 			failed := d.Hooks[i]
 			d.LastFailed = &failed
-			return d.LastFailed.readLines(v, unit, next, o)
+			return d.LastFailed.readLines(v, unit, nextStart, o)
 		}
-		next = r.Started
+		nextStart = r.Started
 	}
 
 	return nil
 }
 
-// readLines reads the last lines that a hook run has logged. next is the start of the next run, or zero if
+// readLines reads the last lines that a hook run has logged. nextStart is the start of the next run, or zero if
 // there is none.
-func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Options) error {
+func (f *HookRun) readLines(v *state.View, unit string, nextStart time.Time, o Options) error {
 	lines, err := logs.Read(v, logs.Filter{Sources: []string{unit}, Since: f.Started})
 	if err != nil {
 		return err
 	}
 
 	for _, l := range lines {
-		if l.Hook != f.Hook || !next.IsZero() && !l.Time.Before(next) {
+		isLater := !nextStart.IsZero() && !l.Time.Before(nextStart)
+		if l.Hook != f.Hook || isLater {
 			continue
 		}
 
@@ -227,9 +231,9 @@ type HookRun struct {
 
 // NewHookRuns returns the hooks that have run, followed by the running hook if there is one.
 func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
-	all := make([]HookRun, len(runs))
+	shown := make([]HookRun, len(runs))
 	for i, r := range runs {
-		all[i] = HookRun{
+		shown[i] = HookRun{
 			Hook:     r.Hook,
 			Relation: r.Relation,
 			Remote:   r.Remote,
@@ -243,7 +247,7 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 		}
 	}
 	if r := running; r != nil {
-		all = append(all, HookRun{
+		shown = append(shown, HookRun{
 			Hook:     r.Name,
 			Relation: r.Relation,
 			Remote:   r.Remote,
@@ -255,7 +259,7 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 		})
 	}
 
-	return all
+	return shown
 }
 
 // NumberOf returns the number of a hook in a unit's history, as operators see it.
@@ -266,8 +270,8 @@ func NumberOf(r state.HookRun) int64 { return r.Seq + 1 }
 func HideHookRuns(runs []state.HookRun) {
 	for i := range runs {
 		hideSecrets(&runs[i].Failure)
-		if said := runs[i].Said; said != nil {
-			hideSecrets(&said.Message)
+		if status := runs[i].Said; status != nil {
+			hideSecrets(&status.Message)
 		}
 		for n := range runs[i].Changes {
 			hideSecrets(&runs[i].Changes[n])
@@ -304,32 +308,32 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 
 	for _, r := range relations {
 		own, _ := r.Endpoint(u.Service)
-		of, concerned := view.Relations[own.Name].Relations[r.String()]
-		if !concerned {
+		unitState, isPart := view.Relations[own.Name].Relations[r.String()]
+		if !isPart {
 			continue
 		}
-		related, err := readRelationDetail(v, r, u)
+		detail, err := readRelationDetail(v, r, u)
 		if err != nil {
 			return err
 		}
 
-		related.RelationUnit = of
-		d.Relations = append(d.Relations, related)
+		detail.RelationUnit = unitState
+		d.Relations = append(d.Relations, detail)
 	}
 
 	return nil
 }
 
 // readRelationDetail reads a relation from a unit's point of view: the settings of both services, of the
-// unit, and of its remote units.
+// unit, and of its remote units. A unit that has not entered the relation sees no settings of units.
 func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d RelationDetail, err error) {
 	own, _ := r.Endpoint(u.Service)
 	other := r.Other(u.Service)
-	app, err := v.AppSettings(r.ID, other.Service)
+	otherApp, err := v.AppSettings(r.ID, other.Service)
 	if skip(v, err) != nil {
 		return d, err
 	}
-	local, err := v.AppSettings(r.ID, u.Service)
+	localApp, err := v.AppSettings(r.ID, u.Service)
 	if skip(v, err) != nil {
 		return d, err
 	}
@@ -338,15 +342,15 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 		ID:              r.ID,
 		Endpoint:        own.Name,
 		RelatedEndpoint: other.Name,
-		AppData:         app.Values,
+		AppData:         otherApp.Values,
 		LocalUnit:       RelationData{Data: map[string]string{}},
 		RelatedUnits:    map[string]RelationData{},
 		Service:         other.Service,
-		LocalAppData:    local.Values,
+		LocalAppData:    localApp.Values,
 	}
 
-	self, in, err := v.Member(r.ID, u.Name)
-	if err != nil || !in {
+	self, isMember, err := v.Member(r.ID, u.Name)
+	if err != nil || !isMember {
 		return d, err
 	}
 
@@ -356,12 +360,12 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	}
 
 	for _, m := range append(others, self) {
-		s, err := v.Settings(r.ID, m.Unit)
+		settings, err := v.Settings(r.ID, m.Unit)
 		if skip(v, err) != nil {
 			return d, err
 		}
 
-		data := RelationData{InScope: true, Data: s.Values}
+		data := RelationData{InScope: true, Data: settings.Values}
 		switch {
 		case m.Unit == u.Name:
 			d.LocalUnit = data
@@ -373,8 +377,8 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	return d, nil
 }
 
-// skip returns nil for the error of damaged settings. The view reports the damage, and the settings are shown
-// as empty.
+// skip returns nil for the error of damaged settings, and any other error unchanged. The view reports the damage,
+// and the settings are shown as empty.
 func skip(v *state.View, err error) error {
 	if v.Skips(err) {
 		return nil
@@ -382,8 +386,8 @@ func skip(v *state.View, err error) error {
 	return err
 }
 
-// HideSettings hides secrets in settings and options, as the log does. It hides the whole value if its name
-// is that of a secret, and otherwise the secrets in the value.
+// HideSettings hides secrets in settings and options, as the log does. It hides the whole value if the name
+// of the setting or option is that of a secret, and otherwise the secrets in the value.
 func (d *UnitDetail) HideSettings() {
 	for name, value := range d.Options {
 		shown := fmt.Sprint(value)
@@ -402,12 +406,14 @@ func (d *UnitDetail) HideSettings() {
 	}
 }
 
+// hideAllSettings hides the secrets in the settings, by their names and values.
 func hideAllSettings(settings map[string]string) {
 	for name, value := range settings {
 		settings[name] = hideSetting(name, value)
 	}
 }
 
+// hideSetting returns the value of the named setting without secrets.
 func hideSetting(name, value string) string {
 	if text.IsSecret(name) {
 		return text.Hidden

@@ -15,17 +15,17 @@ import (
 // readQueue reads the hooks and actions that wait for the unit: hooks of relations in the order of the queue,
 // then operators' actions and commands.
 func (d *UnitDetail) readQueue(v *state.View, unit string) error {
-	inside, err := v.Uniter(unit)
+	uniter, err := v.Uniter(unit)
 	if err != nil {
 		return err
 	}
 
-	places := map[string]int64{}
-	for id, members := range inside.Members {
+	places := map[string]int64{} // the hooks' places in the agent's queue, by their text
+	for id, members := range uniter.Members {
 		for member, m := range members {
 			if m.Pending != "" {
 				text := fmt.Sprintf("%s-%s of %s, for %s",
-					inside.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
+					uniter.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
 				d.Queue = append(d.Queue, text)
 				places[text] = m.Place
 			}
@@ -36,11 +36,11 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
 	})
 
-	queued, err := actions.List(v, unit)
+	unitActions, err := actions.List(v, unit)
 	if err != nil {
 		return err
 	}
-	for _, a := range queued {
+	for _, a := range unitActions {
 		if a.Status == actions.Pending {
 			d.Queue = append(d.Queue, strings.TrimSpace(fmt.Sprintf("action %d %s", a.ID, a.Name)))
 		}
@@ -95,24 +95,27 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	}
 }
 
-// explainFailure explains why the unit waits after a failure: for the operator's answer, or for its agent to
-// act on the answer. In the first case it adds the possible answers.
-func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolved, retry time.Time) {
+// explainFailure explains why the unit waits after the failure of a hook: for the operator's answer, or for
+// its agent to act on the answer. In the first case it adds the possible answers. target are the arguments by
+// which juju resolved finds the failure, and failure describes it. retry is the time of the automatic retry,
+// or zero.
+func (d *UnitDetail) explainFailure(unit, target, failure string, answer state.Resolved, retry time.Time) {
 	if answer != state.Unresolved {
-		d.waitFor("its agent, to act on your answer to %s", why)
+		d.waitFor("its agent, to act on your answer to %s", failure)
 		return
 	}
 
-	byItself := ""
+	orRetry := ""
 	if !retry.IsZero() {
-		byItself = ", or its retry at " + formatLocal(retry)
+		orRetry = ", or its retry at " + formatLocal(retry)
 	}
-	d.waitFor("your answer%s, after %s", byItself, why)
+	d.waitFor("your answer%s, after %s", orRetry, failure)
 	d.advise(Advice{"juju debug-log --unit " + unit, "shows what it wrote"})
-	d.advise(Advice{"juju resolved --retry " + what, "runs it again"})
-	d.advise(Advice{"juju resolved --no-retry " + what, "counts it as done"})
+	d.advise(Advice{"juju resolved --retry " + target, "runs it again"})
+	d.advise(Advice{"juju resolved --no-retry " + target, "counts it as done"})
 }
 
+// waitFor sets the reason why the unit waits. The text completes the sentence "The unit waits for …".
 func (d *UnitDetail) waitFor(format string, args ...any) {
 	d.WaitsFor = fmt.Sprintf(format, args...)
 }
@@ -154,9 +157,11 @@ func ExplainRelation(unit, relation string, r RelationUnit) []Advice {
 	return d.Advice
 }
 
+// advise adds a possible answer of the operator.
 func (d *UnitDetail) advise(a Advice) {
 	d.Advice = append(d.Advice, a)
 	d.ToDo = append(d.ToDo, a.String())
 }
 
+// formatLocal returns the date and time in the local time zone.
 func formatLocal(t time.Time) string { return t.Local().Format(time.DateTime) }

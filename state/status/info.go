@@ -93,7 +93,7 @@ func (s Service) StatusInfo() Info {
 }
 
 // WaitReason returns why the unit waits. failed reports whether a hook has failed and the unit waits for an
-// operator or a retry. It is false if the operator has already answered, if the failed hook is running
+// operator or a retry. failed is false if the operator has already answered, if the failed hook is running
 // again, or if the unit is down.
 func (u Unit) WaitReason() (why string, failed bool) {
 	if u.State == state.UnitDown {
@@ -127,11 +127,15 @@ func (u Unit) RelationInError() (id string, r RelationUnit) {
 	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
 		group := u.Relations[name].Relations
 		for _, key := range slices.Sorted(maps.Keys(group)) {
-			of := group[key]
-			if of.State == state.RelationError &&
-				(id == "" || r.Resolved != "" && of.Resolved == "") {
+			candidate := group[key]
+			if candidate.State != state.RelationError {
+				continue
+			}
+
+			isPreferred := r.Resolved != "" && candidate.Resolved == ""
+			if id == "" || isPreferred {
 				id = key
-				r = of
+				r = candidate
 			}
 		}
 	}
@@ -139,7 +143,8 @@ func (u Unit) RelationInError() (id string, r RelationUnit) {
 	return id, r
 }
 
-// WithLife appends the life in parentheses, unless it is empty, which means alive.
+// WithLife returns the text with the life in parentheses. An empty life means alive, and WithLife then
+// returns the text unchanged.
 func WithLife(text string, life state.Life) string {
 	if life == "" {
 		return text

@@ -107,8 +107,8 @@ type Unit struct {
 	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
-// UnitStateInfo explains a unit's state: a failed hook, a hook that has been running for a very long time, or
-// the last state of a unit that is down.
+// UnitStateInfo explains a unit's state. It describes a failed hook, a hook that has been running for a very long
+// time, or the last state of a unit that is down.
 type UnitStateInfo struct {
 	Last      string         `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string         `yaml:"hook,omitempty" json:"hook,omitempty"`
@@ -147,9 +147,10 @@ type RelationUnit struct {
 // MarshalYAML returns one mapping with the worst state and the single relations.
 func (u UnitRelation) MarshalYAML() (any, error) { return u.asMap(), nil }
 
-// MarshalJSON does what MarshalYAML does, for JSON.
+// MarshalJSON returns the same mapping as MarshalYAML, as JSON.
 func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.asMap()) }
 
+// asMap returns the relations by name, with the worst state under the key "state".
 func (u UnitRelation) asMap() map[string]any {
 	m := map[string]any{"state": u.State}
 	for name, r := range u.Relations {
@@ -174,7 +175,7 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
-// Ends returns the services of a relation. For a peer relation it returns its only service twice.
+// Ends returns the services at the two ends of a relation. For a peer relation it returns its only service twice.
 func (r Relation) Ends() (provider, consumer string) {
 	for name, end := range r.Services {
 		if end.Role != charm.Consumes {
@@ -224,8 +225,8 @@ func (w *input) hideAllSecrets() {
 		w.statuses[service] = s
 	}
 
-	for _, flow := range w.workflows {
-		hideInFailure(flow.Failure)
+	for _, workflow := range w.workflows {
+		hideInFailure(workflow.Failure)
 	}
 	for _, r := range w.relationStates {
 		hideInFailure(r.Failure)
@@ -249,6 +250,7 @@ func (w *input) hideAllSecrets() {
 	}
 }
 
+// hideInFailure replaces the secrets in the texts of a failure, which can be nil.
 func hideInFailure(f *state.Failure) {
 	if f != nil {
 		hideSecrets(&f.Message)

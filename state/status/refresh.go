@@ -11,9 +11,10 @@ import (
 	"bijou/state/keys"
 )
 
-// Refresh updates a status of the whole environment after changes in the scope [state.WatchAll]. It returns
-// the units that it has read again; all is true if it has read everything. After a change of a unit it reads
-// only that unit. It does not update a service's workload version, which units set, unless all is true.
+// Refresh updates a status of the whole environment after changes in the scope [state.WatchAll]. After changes of
+// units it reads only these units again, and returns their names. After any other change that the status shows, it
+// reads everything, and all is true. It updates the version of a service's workload, which units set, only if all
+// is true.
 func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
 	units, all = concernedBy(changes)
 	if all {
@@ -35,8 +36,8 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	return units, false, nil
 }
 
-// merge replaces the named units with those in the newly read status. It removes named units that are not in
-// that status.
+// merge replaces the named units with the units of the newly read status. It removes named units that the newly
+// read status does not have.
 func (s *Status) merge(read Status, units []string) {
 	maps.Copy(s.Machines, read.Machines)
 
@@ -67,27 +68,33 @@ func replaceEntry[T any](to, from map[string]T, name string) {
 	delete(to, name)
 }
 
-// concernedBy returns the units that must be read again after the changes, sorted. all is true if it must
-// read everything.
+// concernedBy returns the units that must be read again after the changes, sorted. all is true if everything must
+// be read again.
 func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 	for _, c := range changes {
-		word, rest, _ := strings.Cut(c.Key, "/")
+		// A key begins with the word for its kind of record, such as units.
+		kind, rest, _ := strings.Cut(c.Key, "/")
 		parts := strings.Split(rest, "/")
 
-		switch word + "/" {
+		switch kind + "/" {
 		case keys.Units:
 			all = all || len(parts) < 2
 			units = append(units, strings.Join(parts[:min(2, len(parts))], "/"))
-		case keys.Uniters: // the status does not show members of relations
-			if len(parts) == 3 || len(parts) == 4 && parts[2] == "relations" {
+		case keys.Uniters:
+			// Longer keys belong to members of relations, which the status does not show.
+			isRelationState := len(parts) == 4 && parts[2] == "relations"
+			if len(parts) == 3 || isRelationState {
 				units = append(units, parts[0]+"/"+parts[1])
 			}
 		case keys.Presences:
+			// Any other agent is a machine's agent.
 			unit, err := charm.ParseUnitTag(rest)
 			all = all || err != nil
 			units = append(units, unit)
 		case keys.Services, keys.Machines, keys.Relations:
-			all = all || len(parts) == 1 || len(parts) == 2 && parts[1] == "status"
+			isRecord := len(parts) == 1
+			isStatus := len(parts) == 2 && parts[1] == "status"
+			all = all || isRecord || isStatus
 		case keys.Leaders, keys.Provisioner + "/", keys.Environment + "/":
 			all = true
 		}

@@ -35,7 +35,7 @@ func (g Globs) Match(name string) (matches bool) {
 	return matches
 }
 
-// Unmatched returns those of the given patterns that have not matched a name.
+// Unmatched returns the given patterns that have not matched a name.
 func (g Globs) Unmatched(patterns []string) (none []string) {
 	for _, p := range patterns {
 		if !g[p] {
@@ -45,7 +45,7 @@ func (g Globs) Unmatched(patterns []string) (none []string) {
 	return none
 }
 
-// selection names the records to read.
+// selection names the records to read: all below the prefixes, and single keys.
 type selection struct{ prefixes, single []string }
 
 // part selects the units of a service that are read.
@@ -55,29 +55,32 @@ type part struct {
 	units []string // the units to read; nil means all
 }
 
+// shows reports whether the status shows the service itself, and not only its units in relations.
 func (w *input) shows(service string) bool { return w.chosen == nil || w.chosen[service].shown }
 
 // choosePart returns the part of a service that the patterns can match. ok is false if they match no part of
 // it.
 func (w *input) choosePart(service string) (p part, ok bool) {
 	p = part{shown: true, whole: w.globs.Match(service)}
-	all := p.whole
+	needsAllUnits := p.whole
 	for pattern := range w.globs {
-		of, number, isUnit := strings.Cut(pattern, "/")
-		if matches, _ := path.Match(of, service); !matches || !isUnit {
-			// The pattern does not name a unit of this service. A bad pattern matches nothing.
+		servicePattern, number, isUnitPattern := strings.Cut(pattern, "/")
+		// An invalid pattern matches nothing.
+		matches, _ := path.Match(servicePattern, service)
+		if !matches || !isUnitPattern {
 			continue
 		}
-		if charm.IsUnit(service + "/" + number) {
-			p.units = append(p.units, service+"/"+number)
+
+		if unit := service + "/" + number; charm.IsUnit(unit) {
+			p.units = append(p.units, unit)
 		} else {
-			// The number is a pattern.
-			all = true
+			// The number is a pattern, as in web/*, so any unit can match.
+			needsAllUnits = true
 		}
 	}
 
-	ok = all || len(p.units) > 0
-	if all {
+	ok = needsAllUnits || len(p.units) > 0
+	if needsAllUnits {
 		p.units = nil
 	}
 	return p, ok
@@ -87,7 +90,7 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 // selected units' services.
 func (w *input) readUnits(v *state.View) error {
 	if len(w.Globs) == 0 {
-		return w.decode(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
+		return w.readSelection(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
 	}
 
 	w.chosen = map[string]part{}
@@ -102,9 +105,11 @@ func (w *input) readUnits(v *state.View) error {
 		return err
 	}
 
+	// A service without selected units is shown only if a pattern matches its own name, and it has a record.
 	maps.DeleteFunc(w.chosen, func(service string, p part) bool {
-		_, there := w.services[service]
-		return (!p.whole || !there) && len(w.unitsOf[service]) == 0
+		_, hasRecord := w.services[service]
+		isNamed := p.whole && hasRecord
+		return !isNamed && len(w.unitsOf[service]) == 0
 	})
 
 	if w.alone {
@@ -124,6 +129,7 @@ func (w *input) readUnits(v *state.View) error {
 	return w.readParts(v, related)
 }
 
+// readParts reads the units of the given parts of services.
 func (w *input) readParts(v *state.View, parts map[string]part) error {
 	var units selection
 	for service, p := range parts {
@@ -135,7 +141,7 @@ func (w *input) readParts(v *state.View, parts map[string]part) error {
 		}
 	}
 
-	return w.decode(v, units, w.decodeUnits)
+	return w.readSelection(v, units, w.decodeUnits)
 }
 
 // maxSingle is how many units of a service, or machines, are read one by one. If there are more, their whole
@@ -145,25 +151,26 @@ const maxSingle = 16
 
 // readAgents reads the records and presence of units' agents, and the leaders of services.
 func (w *input) readAgents(v *state.View) error {
-	uniters := selection{prefixes: []string{keys.Uniters}}
-	presences := selection{prefixes: []string{leadersPrefix(), keys.Presences}}
-	if w.chosen != nil {
-		uniters.prefixes = nil
-		presences.prefixes = presences.prefixes[:1]
+	uniters := selection{}
+	presences := selection{prefixes: []string{leadersPrefix()}}
+	if w.chosen == nil {
+		uniters.prefixes = append(uniters.prefixes, keys.Uniters)
+		presences.prefixes = append(presences.prefixes, keys.Presences)
+	} else {
 		for service, units := range w.unitsOf {
 			w.selectAgents(&uniters, &presences, service, units)
 		}
 	}
 
-	if err := w.decode(v, uniters, w.decodeUniters); err != nil {
+	if err := w.readSelection(v, uniters, w.decodeUniters); err != nil {
 		return err
 	}
-
-	return w.decode(v, presences, w.decodePresence)
+	return w.readSelection(v, presences, w.decodePresence)
 }
 
-// selectAgents selects the keys that a service's agents write. It selects whole prefixes if there are many
-// units.
+// selectAgents adds to the selections the keys that the agents of a service's units write. It adds whole
+// prefixes for more than maxSingle units. For a service that is not shown, it adds only the keys about
+// relations with shown services.
 func (w *input) selectAgents(uniters, presences *selection, service string, units []string) {
 	if len(units) > maxSingle {
 		uniters.prefixes = append(uniters.prefixes, keys.ServiceUniters(service))
@@ -188,31 +195,34 @@ func (w *input) selectAgents(uniters, presences *selection, service string, unit
 // readMachines reads the machines of the shown units, or all machines, and whether their agents are present.
 func (w *input) readMachines(v *state.View) error {
 	if w.chosen == nil {
+		// readAgents has read the presence of all agents.
 		return w.readAllMachines(v)
 	}
 
-	on := map[string]bool{}
+	shown := map[string]bool{}
 	for _, u := range w.units {
-		if w.shows(u.Service) && u.Machine != "" { // a unit without a machine still waits for one
-			on[u.Machine] = true
+		// A unit without a machine still waits for one.
+		if w.shows(u.Service) && u.Machine != "" {
+			shown[u.Machine] = true
 		}
 	}
 
-	if len(on) > maxSingle {
+	if len(shown) > maxSingle {
 		if err := w.readAllMachines(v); err != nil {
 			return err
 		}
-		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !on[id] })
+		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !shown[id] })
 
 		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
-		return w.decode(v, agents, w.decodePresence)
+		return w.readSelection(v, agents, w.decodePresence)
 	}
 
 	var agents selection
-	for id := range on {
+	for id := range shown {
 		m, err := v.Machine(id)
 		if errors.Is(err, state.ErrNotFound) || v.Keys().Skips(err) {
-			continue // findMissing adds it to the damage
+			// findMissing adds the machine to the damage.
+			continue
 		}
 		if err != nil {
 			return err
@@ -222,7 +232,7 @@ func (w *input) readMachines(v *state.View) error {
 		agents.single = append(agents.single, keys.Presence(state.MachineAgent(id)))
 	}
 
-	return w.decode(v, agents, w.decodePresence)
+	return w.readSelection(v, agents, w.decodePresence)
 }
 
 // readAllMachines reads all machines.
@@ -238,15 +248,20 @@ func (w *input) readAllMachines(v *state.View) error {
 	return nil
 }
 
-// decode passes each selected list of records to the function take, and then the single records. It reads one
-// list at a time, since all records together can be too large for memory.
-func (w *input) decode(v *state.View, s selection, take func(v *state.View, kvs []keyspace.KeyValue) error) error {
+// readSelection reads the records below each prefix, and then the single records. It calls decode for the
+// records of each prefix and for all single records together. It reads one prefix at a time, since all
+// records together can be too large for memory.
+func (w *input) readSelection(
+	v *state.View,
+	s selection,
+	decode func(v *state.View, kvs []keyspace.KeyValue) error,
+) error {
 	for _, prefix := range s.prefixes {
 		kvs, err := v.Keys().List(prefix)
 		if err != nil {
 			return err
 		}
-		if err := take(v, kvs); err != nil {
+		if err := decode(v, kvs); err != nil {
 			return err
 		}
 	}
@@ -257,15 +272,15 @@ func (w *input) decode(v *state.View, s selection, take func(v *state.View, kvs 
 
 	var kvs []keyspace.KeyValue
 	for _, key := range s.single {
-		value, there, err := v.Keys().Get(key)
+		value, exists, err := v.Keys().Get(key)
 		if err != nil {
 			return err
 		}
 
-		if there {
+		if exists {
 			kvs = append(kvs, keyspace.KeyValue{Key: key, Value: value})
 		}
 	}
 
-	return take(v, kvs)
+	return decode(v, kvs)
 }

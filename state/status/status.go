@@ -56,7 +56,8 @@ func Read(v *state.View, o Options) (Status, error) {
 	}
 
 	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.Services)), in.shows)
+		services := slices.Collect(maps.Keys(r.Services))
+		return !slices.ContainsFunc(services, in.shows)
 	})
 	return s, nil
 }
@@ -86,6 +87,7 @@ func (w *input) buildViews() Status {
 		w.addUnit(&s, &w.units[i])
 	}
 
+	// The state of an end depends on all of its units.
 	for _, r := range s.Relations {
 		for name, end := range r.Services {
 			end.State = WorstRelation(end.Units)
@@ -137,7 +139,7 @@ type unitRelation struct {
 	id   int
 }
 
-// readInput reads all records that the status shows, and adds the damage that it finds among them.
+// readInput reads all records that the status shows, and describes the damage that it finds among them.
 func readInput(v *state.View, o Options) (*input, error) {
 	w := &input{
 		Options:        o,
@@ -159,18 +161,19 @@ func readInput(v *state.View, o Options) (*input, error) {
 		shared:         map[string]map[string]UnitRelation{},
 	}
 
-	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines, w.readWaiting} {
+	// Later steps need the results of earlier ones.
+	steps := []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines, w.readWaiting}
+	for _, read := range steps {
 		if err := read(v); err != nil {
 			return nil, err
 		}
 	}
-
 	w.findMissing()
+
 	trouble, err := v.ProvisionerTrouble()
 	if err != nil {
 		return nil, err
 	}
-
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
@@ -182,39 +185,42 @@ func readInput(v *state.View, o Options) (*input, error) {
 // store in this state was damaged by a disk or by hand. A service without a record is still shown if it has
 // units.
 func (w *input) findMissing() {
-	missing := map[string]bool{}  // services without a record
-	machines := map[string]bool{} // machines without a record, but with units
+	missingServices := map[string]bool{}
+	missingMachines := map[string]bool{} // only machines that have shown units
 	for _, u := range w.units {
-		if _, there := w.services[u.Service]; !there {
-			missing[u.Service] = true
+		if _, exists := w.services[u.Service]; !exists {
+			missingServices[u.Service] = true
 			w.services[u.Service] = state.Service{Name: u.Service, Life: state.Alive}
 		}
-		if _, there := w.machines[u.Machine]; !there && u.Machine != "" && w.shows(u.Service) {
-			machines[u.Machine] = true
+
+		_, exists := w.machines[u.Machine]
+		if !exists && u.Machine != "" && w.shows(u.Service) {
+			missingMachines[u.Machine] = true
 		}
 	}
 
 	for _, r := range w.relations {
 		for _, e := range r.Endpoints {
-			if _, there := w.services[e.Service]; !there {
-				missing[e.Service] = true
+			if _, exists := w.services[e.Service]; !exists {
+				missingServices[e.Service] = true
 			}
 		}
 	}
 
-	for _, id := range slices.Sorted(maps.Keys(machines)) {
+	for _, id := range slices.Sorted(maps.Keys(missingMachines)) {
 		w.addDamage("the record of machine %s is missing, and it has units", id)
 	}
-	for _, service := range slices.Sorted(maps.Keys(missing)) {
+	for _, service := range slices.Sorted(maps.Keys(missingServices)) {
 		w.addDamage("the record of application %q is missing", service)
 	}
 }
 
+// addDamage adds the description of one damaged or missing record.
 func (w *input) addDamage(format string, args ...any) {
 	w.damage = append(w.damage, fmt.Sprintf(format, args...))
 }
 
-// addSkipped adds to the damage the records that do not decode, by key.
+// addSkipped adds to the damage the records that do not decode. damage has their errors, by key.
 func (w *input) addSkipped(damage map[string]error) {
 	for _, key := range slices.Sorted(maps.Keys(damage)) {
 		w.addDamage("%v", damage[key])
@@ -252,14 +258,14 @@ func (w *input) readServices(v *state.View) error {
 	return nil
 }
 
-// decodeService decodes a service's record or workload status. It records the service's name in w.named for
-// any key.
+// decodeService decodes a service's record, or the status that units have set for the service. It ignores the
+// value of any other key below the service, but adds the service's name to w.named for each key.
 func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
-	name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
+	name, subkey, hasSubkey := strings.Cut(kv.Key[len(keys.Services):], "/")
 	w.named[name] = true
 
 	switch {
-	case !below:
+	case !hasSubkey:
 		service, err := keyspace.Decode[state.Service](kv)
 		if v.Keys().Skips(err) {
 			return nil
@@ -269,7 +275,7 @@ func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
 		}
 		service.Name = name
 		w.services[name] = service
-	case rest == "status":
+	case subkey == "status":
 		status, err := keyspace.Decode[state.WorkloadStatus](kv)
 		if v.Keys().Skips(err) {
 			return nil
@@ -291,7 +297,9 @@ func (w *input) decodeUnits(v *state.View, kvs []keyspace.KeyValue) error {
 	}
 
 	units = slices.DeleteFunc(units, func(u state.Unit) bool {
-		return !w.globs.Match(u.Name) && w.chosen != nil && !w.chosen[u.Service].whole
+		// Match also records which patterns have matched.
+		isMatched := w.globs.Match(u.Name)
+		return !isMatched && w.chosen != nil && !w.chosen[u.Service].whole
 	})
 	w.units = append(w.units, units...)
 	for _, u := range units {
@@ -339,7 +347,8 @@ func (w *input) decodeUniter(v *state.View, kv keyspace.KeyValue, unit string, r
 	return nil
 }
 
-// takeRecord adds the record to a map. It skips a record that does not decode.
+// takeRecord decodes the record, and adds it to records under the given name. It skips a record that does not
+// decode.
 func takeRecord[K comparable, T any](v *state.View, kv keyspace.KeyValue, records map[K]T, name K) error {
 	record, err := keyspace.Decode[T](kv)
 	if v.Keys().Skips(err) {
@@ -353,6 +362,7 @@ func takeRecord[K comparable, T any](v *state.View, kv keyspace.KeyValue, record
 	return nil
 }
 
+// machineView returns the status of a machine. A machine whose agent is not present is down.
 func (w *input) machineView(m state.Machine) Machine {
 	view := Machine{
 		InstanceID:  m.InstanceID,
@@ -401,12 +411,18 @@ func (w *input) serviceView(s state.Service) Service {
 	}
 }
 
-// principalsOf returns the principal services of the subordinate service s.
+// principalsOf returns the principal services of a subordinate service, sorted. It returns none for any other
+// service.
 func (w *input) principalsOf(s state.Service) []string {
+	if !s.Subordinate {
+		return nil
+	}
+
 	var names []string
 	for _, r := range w.relationsOf[s.Name] {
 		other := r.Other(s.Name).Service
-		if s.Subordinate && r.Scope == charm.Container && !r.IsPeer() && !w.services[other].Subordinate {
+		isPrincipal := !r.IsPeer() && !w.services[other].Subordinate
+		if r.Scope == charm.Container && isPrincipal {
 			names = append(names, other)
 		}
 	}
@@ -415,7 +431,8 @@ func (w *input) principalsOf(s state.Service) []string {
 	return slices.Compact(names)
 }
 
-// relatedServices returns the services that are related to a service, by the name of its endpoint.
+// relatedServices returns the services that are related to a service, by the names of the service's own
+// endpoints.
 func (w *input) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.relationsOf[service] {
@@ -454,14 +471,14 @@ func relationView(r state.Relation) Relation {
 // relationUnit returns the status of a unit in a relation. The state is start if the unit's agent has not
 // recorded the relation yet.
 func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
-	st := w.relationStates[unitRelation{u.Name, id}]
-	f := st.Failure
+	recorded := w.relationStates[unitRelation{u.Name, id}]
+	f := recorded.Failure
 	if f == nil {
-		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}
+		return RelationUnit{State: cmp.Or(recorded.State, state.RelationStart)}
 	}
 
 	view := RelationUnit{
-		State:     st.State,
+		State:     recorded.State,
 		Message:   f.Hook.Name + ": " + f.Message,
 		Stderr:    f.Stderr,
 		Logged:    f.Logged,
@@ -472,7 +489,7 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 		Resolved:  u.ResolvedRelations[id],
 	}
 	if !w.isPresent(state.UnitAgent(u.Name)) {
-		// Only the agent retries the hook.
+		// Without its agent, nothing retries the hook.
 		view.NextRetry = time.Time{}
 	}
 	return view

@@ -14,15 +14,16 @@ import (
 // decodeUnitDetails decodes ports and the marks of restored units, from the keys below the units' records.
 func (w *input) decodeUnitDetails(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
-		var err error
-		below := strings.TrimPrefix(kv.Key, keys.Units)
-		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
-			err = takeRecord(v, kv, w.ports, unit)
-		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
-			err = takeRecord(v, kv, w.restored, unit)
+		name := strings.TrimPrefix(kv.Key, keys.Units)
+		if unit, ok := strings.CutSuffix(name, "/ports"); ok {
+			if err := takeRecord(v, kv, w.ports, unit); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		if unit, ok := strings.CutSuffix(name, "/restored"); ok {
+			if err := takeRecord(v, kv, w.restored, unit); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -49,11 +50,13 @@ func (w *input) decodePresence(v *state.View, kvs []keyspace.KeyValue) error {
 	return nil
 }
 
+// leadersPrefix returns the prefix of the keys of services' leaders. The service's name follows it.
 func leadersPrefix() string { return keys.Leader(keys.ServiceLeaderName("")) }
 
 // LostMessage is the message of a unit or machine whose agent is lost.
 const LostMessage = "its agent is gone, or cannot reach the store"
 
+// isPresent reports whether the agent is present.
 func (w *input) isPresent(agent string) bool {
 	_, present := w.present[agent]
 	return present
@@ -76,11 +79,11 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 	}
 }
 
-// unitView returns the status of a unit.
+// unitView returns the status of a unit. A unit that is no longer pending is down if its agent is not present.
 func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit {
-	flow := w.workflows[u.Name]
+	workflow := w.workflows[u.Name]
 	view := Unit{
-		State:         cmp.Or(flow.State, state.UnitPending),
+		State:         cmp.Or(workflow.State, state.UnitPending),
 		Life:          state.UnlessAlive(u.Life),
 		Trouble:       w.present[state.UnitAgent(u.Name)],
 		Leader:        w.leaders[u.Service] == u.Name,
@@ -96,10 +99,11 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
 	}
-	// An earlier failure is not why a unit without agent waits, and nobody retries the hook.
-	lost := view.State != state.UnitPending && !w.isPresent(state.UnitAgent(u.Name))
-	if !lost {
-		view.Info = stateInfo(u, flow.Failure)
+
+	isLost := view.State != state.UnitPending && !w.isPresent(state.UnitAgent(u.Name))
+	if !isLost {
+		// A unit whose agent is lost waits for the agent, not for the retry of an earlier failure.
+		view.Info = stateInfo(u, workflow.Failure)
 	}
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: r.String()}
@@ -112,7 +116,8 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
-	if lost {
+
+	if isLost {
 		view.Info = cmp.Or(view.Info, &UnitStateInfo{Message: LostMessage})
 		view.Info.Last = view.State
 		view.State = state.UnitDown
@@ -121,7 +126,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	return view
 }
 
-// addRunning adds the running hook to the unit's view.
+// addRunning adds the running hook to the unit's view, with a message if the hook has been running for very long.
 func (w *input) addRunning(unit string, view *Unit) {
 	op, runs := w.ops[unit]
 	if !runs || !w.isPresent(state.UnitAgent(unit)) {
@@ -136,7 +141,7 @@ func (w *input) addRunning(unit string, view *Unit) {
 	}
 }
 
-// stateInfo returns the status of a failure. It returns nil if f is nil.
+// stateInfo returns the explanation of a unit's failure. It returns nil if f is nil.
 func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	if f == nil {
 		return nil
@@ -156,31 +161,34 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	}
 }
 
-// addRelations adds the unit to the ends of its relations, and returns them by name. Units of a service whose
-// states are the same share one map, so that large statuses need less memory. The map must not be changed.
+// addRelations adds the unit to the ends of its relations, and returns its relations by the names of its
+// service's endpoints. Units of a service whose states are the same share one map, so that large statuses
+// need less memory. The returned map must not be changed.
 func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
-	key := u.Service // the map's key in w.shared
+	key := u.Service // the map's key in w.shared, which contains the states of all relations
 	for _, r := range w.relationsOf[u.Service] {
 		if !r.IsFor(*u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}
 
+		name := r.String()
+		view := w.relationUnit(u, r.ID)
+		s.Relations[name].Services[u.Service].Units[u.Name] = view
+
 		e, _ := r.Endpoint(u.Service)
 		group := own[e.Name]
-		name := r.String()
-		st := w.relationUnit(u, r.ID)
 		if group.Relations == nil {
 			group.Relations = map[string]RelationUnit{}
 		}
-
-		group.Relations[name] = st
+		group.Relations[name] = view
 		group.State = WorstRelation(group.Relations)
 		own[e.Name] = group
-		s.Relations[name].Services[u.Service].Units[u.Name] = st
-		key += name + st.State
-		if st.Message != "" {
-			key += u.Name // errors are not shared
+
+		key += name + view.State
+		if view.Message != "" {
+			// Each unit has its own errors.
+			key += u.Name
 		}
 	}
 

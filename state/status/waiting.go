@@ -15,18 +15,22 @@ const waitThreshold = 30 * time.Second
 // waitsForProvisioner is the message of a unit that waits for a provisioner.
 const waitsForProvisioner = "waits for a provisioner"
 
-// readWaiting reads the agents' requests that no provisioner carries out.
+// readWaiting reads the agents' requests that no provisioner carries out and that have waited for waitThreshold.
 func (w *input) readWaiting(v *state.View) error {
-	all, err := v.Requests()
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	serves, leads, err := v.LeaderServes()
-	if err != nil || leads && serves {
+	requests, err := v.Requests()
+	if err != nil || len(requests) == 0 {
 		return err
 	}
 
-	for _, r := range all {
+	serves, leads, err := v.LeaderServes()
+	if err != nil {
+		return err
+	}
+	if leads && serves {
+		return nil
+	}
+
+	for _, r := range requests {
 		if w.Now.Sub(r.Since) >= waitThreshold {
 			w.waiting = append(w.waiting, r)
 		}
@@ -45,24 +49,24 @@ func (w *input) isWaiting(unit string) bool {
 	return false
 }
 
-// addWaiting adds the waiting requests to the provisioner's trouble.
+// addWaiting adds a message about the waiting requests to the provisioner's trouble.
 func (w *input) addWaiting() {
 	if len(w.waiting) == 0 {
 		return
 	}
 
-	var what []string
+	var requests []string
 	for _, r := range w.waiting {
-		what = append(what, r.String())
+		requests = append(requests, r.String())
 	}
 
-	toDo := "juju start on the host of machine 0 starts one"
+	advice := "juju start on the host of machine 0 starts one"
 	if w.otherLeads {
-		toDo = "the running provisioner has an older version; to upgrade it: juju upgrade-model"
+		advice = "the running provisioner has an older version; to upgrade it: juju upgrade-model"
 	}
 
-	count := fmt.Sprintf("%d requests wait", len(what))
-	if len(what) == 1 {
+	count := fmt.Sprintf("%d requests wait", len(requests))
+	if len(requests) == 1 {
 		count = "1 request waits"
 	}
 
@@ -73,16 +77,18 @@ func (w *input) addWaiting() {
 	if oldest.Before(w.trouble.Since) {
 		w.trouble.Since = oldest
 	}
-	w.trouble.Messages = append(w.trouble.Messages, fmt.Sprintf("%s for a provisioner (%s): %s", count, joinSome(what), toDo))
+
+	message := fmt.Sprintf("%s for a provisioner (%s): %s", count, joinSome(requests), advice)
+	w.trouble.Messages = append(w.trouble.Messages, message)
 }
 
 // maxNamed limits the names in a list in a message.
 const maxNamed = 5
 
 // joinSome joins the first maxNamed texts, and adds the number of the remaining texts.
-func joinSome(all []string) string {
-	if len(all) > maxNamed {
-		all = append(all[:maxNamed:maxNamed], fmt.Sprintf("%d more", len(all)-maxNamed))
+func joinSome(texts []string) string {
+	if len(texts) > maxNamed {
+		texts = append(texts[:maxNamed:maxNamed], fmt.Sprintf("%d more", len(texts)-maxNamed))
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(texts, ", ")
 }

@@ -8,26 +8,27 @@ import (
 	"bijou/state"
 )
 
-// Word returns the unit's status in one word, for the terminal and the web page. It is the charm's status,
-// unless the unit's agent or a failed hook matters more.
+// Word returns the unit's status in one word, for the terminal and the web page. It returns the charm's status,
+// unless the agent is lost or has failed, or a hook has failed.
 func (u Unit) Word() string {
-	said := u.WorkloadInfo().Current
+	current := u.WorkloadInfo().Current
 	switch {
 	case u.State == state.UnitDown:
 		return "down"
 	case u.Trouble != nil || IsErrorState(u.State):
 		return "error"
-	case said == "maintenance" && u.Workload == nil:
+	case current == "maintenance" && u.Workload == nil:
+		// The charm has not set this status: the unit's agent is installing the charm.
 		return "installing"
-	case said == "unknown":
+	case current == "unknown":
 		return u.State
 	}
 
-	return said
+	return current
 }
 
-// Since returns the time since which the unit has had the status of Word. It is zero if that time is unknown.
-// It is unknown for a unit that is down: a lost agent's presence vanishes without a record of the time.
+// Since returns the time at which the unit got the status that Word returns, or zero if the time is unknown. The
+// time is unknown for a unit that is down, since no record says when its agent was lost.
 func (u Unit) Since() time.Time {
 	if u.State == state.UnitDown {
 		return time.Time{}
@@ -38,18 +39,19 @@ func (u Unit) Since() time.Time {
 
 	trouble := cmp.Or(u.Trouble, &state.Trouble{})
 	info := cmp.Or(u.Info, &UnitStateInfo{})
-	said := cmp.Or(u.Workload, &Workload{})
-	return cmp.Or(trouble.Since, info.Since, said.Since)
+	workload := cmp.Or(u.Workload, &Workload{})
+	return cmp.Or(trouble.Since, info.Since, workload.Since)
 }
 
 // HeldByRelation returns the relation in which a hook has failed, if that is the only reason why the unit is
 // in error. Otherwise the id is empty.
 func (u Unit) HeldByRelation() (id string, r RelationUnit) {
-	id, r = u.RelationInError()
-	if _, failed := u.WaitReason(); !failed || u.Trouble != nil || u.Info != nil {
+	_, failed := u.WaitReason()
+	hasOwnReason := u.Trouble != nil || u.Info != nil
+	if !failed || hasOwnReason {
 		return "", RelationUnit{}
 	}
-	return id, r
+	return u.RelationInError()
 }
 
 // IsErrorState reports whether a state or word needs an operator's attention.

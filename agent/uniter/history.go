@@ -41,7 +41,7 @@ func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
 	p.orphaned = false
 	p.stderr = r.lastStderr
-	p.Said = r.ctx.Said()
+	p.Said = r.ctx.LastStatus()
 	if p.stderr == "" {
 		p.logged = r.lastLogged.get()
 	}

@@ -18,11 +18,11 @@ const (
 
 // logFile is the unit's log file. It contains all lines in full.
 type logFile struct {
-	path        string // empty if there is no file
+	path        string   // empty if there is no file
 	handle      *os.File // nil if the file is not open
 	size        int64    // in bytes
-	hookEnded   bool // the next line belongs to the next hook
-	errorLogged bool // a write error has already been logged
+	hookEnded   bool     // the next line belongs to the next hook
+	errorLogged bool     // a write error has already been logged
 }
 
 // rotateAbove closes the file and renames it to .1 if it is open and larger than the limit.

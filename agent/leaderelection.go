@@ -39,9 +39,9 @@ func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderEl
 	return &leaderElection{presence: p, state: st, log: log, services: map[string]*candidates{}}
 }
 
-// nominate makes a unit a candidate for the leadership of its service. stays is false for a unit that is being
-// removed. Such a unit leads only until another unit can take over. When ctx is done, the campaign ends without a
-// write, since leaderships end with the session.
+// nominate makes a unit a candidate for the leadership of its service. stays is false for a unit that is
+// being removed. Such a unit leads only until another unit can take over. When ctx is done, the campaign ends
+// without a write, since leaderships end with the session.
 func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,8 +126,8 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	return true
 }
 
-// runCampaigns campaigns for a service with one of its candidates at a time. Once a candidate wins, it holds the
-// leadership. It returns when ctx is done or no candidate is left.
+// runCampaigns campaigns for a service with one of its candidates at a time. Once a candidate wins, it holds
+// the leadership. It returns when ctx is done or no candidate is left.
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
 

@@ -18,8 +18,8 @@ import (
 	"bijou/state/backoff"
 )
 
-// RunMachine runs a machine agent. It announces the machine, and keeps one unit agent running for each of its units. Once
-// the machine is dying and has no units, it marks the machine dead.
+// RunMachine runs a machine agent. It announces the machine, and keeps one unit agent running for each of its
+// units. Once the machine is dying and has no units, it marks the machine dead.
 //
 // It returns nil when ctx is done or the machine is dead. It waits for a store that cannot be reached, and
 // returns an error only if waiting cannot help. This is the case if the environment or the machine does not
@@ -118,9 +118,9 @@ func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	return claim, nil
 }
 
-// runSteps records that the machine's agent is running, and then takes one step after another. It returns when
-// the machine is dead, ctx is done or the store is gone. If a step fails, runSteps shows the error in the agent's
-// status and retries, with a pause that grows each time.
+// runSteps records that the machine's agent is running, and then takes one step after another. It returns
+// when the machine is dead, ctx is done or the store is gone. If a step fails, runSteps shows the error in
+// the agent's status and retries, with a pause that grows each time.
 func (m *machineAgent) runSteps(ctx context.Context) error {
 	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	loop := m.Watchdog.Loop("machine agent")
@@ -338,9 +338,9 @@ func (m *machineAgent) faultPoint(point string) {
 	}
 }
 
-// chooseAddresses returns the machine's recorded addresses. The recorded private address also replaces a missing
-// public address. If neither is recorded, chooseAddresses returns the address of this host. All machines of
-// provider "local" are this host, and reach each other at the loopback address.
+// chooseAddresses returns the machine's recorded addresses. The recorded private address also replaces a
+// missing public address. If neither is recorded, chooseAddresses returns the address of this host. All
+// machines of provider "local" are this host, and reach each other at the loopback address.
 func chooseAddresses(recorded state.Addresses, provider string) state.Addresses {
 	own := "127.0.0.1"
 	if provider != state.ProviderLocal {

@@ -136,8 +136,8 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	return nil
 }
 
-// reportTrouble stores the trouble t with an agent's announcement, or removes the stored trouble if t is nil. It
-// also appends line to the agent's log, unless the line's message is empty.
+// reportTrouble stores the trouble t with an agent's announcement, or removes the stored trouble if t is nil.
+// It also appends line to the agent's log, unless the line's message is empty.
 func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line logs.Line) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()

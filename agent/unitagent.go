@@ -55,9 +55,9 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 // changes. A due update-status hook does not count as a step.
 func Owed(v *state.View, unit string) (string, error) { return uniter.Owed(v, unit) }
 
-// unlessDone returns err. If ctx is done, it returns nil instead, since this is the normal end of the work. There
-// are two exceptions: it returns [state.ErrClaimLost] if ctx is done because the machine's claim was lost, and an
-// err that wraps [state.ErrStoreGone] even if ctx is done.
+// unlessDone returns err. If ctx is done, it returns nil instead, since this is the normal end of the work.
+// There are two exceptions: it returns [state.ErrClaimLost] if ctx is done because the machine's claim was
+// lost, and an err that wraps [state.ErrStoreGone] even if ctx is done.
 func unlessDone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, state.ErrClaimLost) {
 		return cause
@@ -186,8 +186,8 @@ func hookConcurrency(env state.Environment) int {
 }
 
 // runWhileClaimed calls work and announces the agents while work is running. It cancels work's ctx when
-// another process has taken the machine's claim, or when a requested drain is complete. It returns the error that
-// [unlessDone] returns for work's error.
+// another process has taken the machine's claim, or when a requested drain is complete. It returns the error
+// that [unlessDone] returns for work's error.
 func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Context) error) error {
 	// After ctx is done, work still commits the outcome of its hooks, and needs the session for that.
 	announcing, stopAnnouncing := context.WithCancel(context.WithoutCancel(ctx))

@@ -70,12 +70,12 @@ const (
 	exitNotFound  = 127
 )
 
-// Run runs the command to its end. If the command exits with 0, Run commits all changes of the command's hook tools
-// in one transaction. It returns an error if the command cannot be run, or if the commit fails. Outcome.Exit is then
-// not 0.
+// Run runs the command to its end. If the command exits with 0, Run commits all changes of the command's hook
+// tools in one transaction. It returns an error if the command cannot be run, or if the commit fails.
+// Outcome.Exit is then not 0.
 //
-// When ctx is done, Run ends its own work before and after the command, but not the command itself. It forwards the
-// signals that this process gets to the command, and waits until the command ends.
+// When ctx is done, Run ends its own work before and after the command, but not the command itself. It
+// forwards the signals that this process gets to the command, and waits until the command ends.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Options: o, operator: operatorName()}
 	if err := r.gatherFacts(ctx); err != nil {
@@ -111,8 +111,8 @@ type run struct {
 	logs     *logWriter
 }
 
-// serveCommand runs the command with a socket that answers its hook tools. If the command exits with 0, serveCommand
-// commits the changes of these tools.
+// serveCommand runs the command with a socket that answers its hook tools. If the command exits with 0,
+// serveCommand commits the changes of these tools.
 func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s, err := server.Listen(d.socketPath())
 	if err != nil {
@@ -143,8 +143,9 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// warnShellFailed warns the operator that no changes were written, if the command is a shell and its exit code is
-// not 0. Operators easily overlook this exit code, since it can be that of the shell's last command or of ctrl-C.
+// warnShellFailed warns the operator that no changes were written, if the command is a shell and its exit
+// code is not 0. Operators easily overlook this exit code, since it can be that of the shell's last command
+// or of ctrl-C.
 func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
 		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d, so its changes to settings are not written\n", exit)
@@ -213,8 +214,8 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 	return nil
 }
 
-// operatorName returns the operator's name for the log, as USER@HOST. It replaces an unknown user by the user id, and
-// leaves out an unknown host.
+// operatorName returns the operator's name for the log, as USER@HOST. It replaces an unknown user by the user
+// id, and leaves out an unknown host.
 func operatorName() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

@@ -219,9 +219,9 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	return s.DialectOf(c), nil
 }
 
-// readRelation reads the relation in which the command runs, and its members. If there is only one remote member,
-// that member becomes the hook's remote unit. Without a unit, all units of the relation count as members.
-// readRelation returns an error if the command's unit is not in the relation.
+// readRelation reads the relation in which the command runs, and its members. If there is only one remote
+// member, that member becomes the hook's remote unit. Without a unit, all units of the relation count as
+// members. readRelation returns an error if the command's unit is not in the relation.
 func (f *hookFacts) readRelation(v *state.View, id int) error {
 	r, err := v.Relation(id)
 	if err != nil {

@@ -69,8 +69,8 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 	return 0, nil
 }
 
-// findCommand finds a command as a shell does, except that a hook tool precedes all programs on PATH. tools is the
-// directory of the hook tools.
+// findCommand finds a command as a shell does, except that a hook tool precedes all programs on PATH. tools
+// is the directory of the hook tools.
 func findCommand(name, tools string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -86,8 +86,8 @@ func findCommand(name, tools string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// explainStartError returns the exit code and the error for a command that could not be started. The operator may
-// have given the name of a unit instead of a command.
+// explainStartError returns the exit code and the error for a command that could not be started. The operator
+// may have given the name of a unit instead of a command.
 func explainStartError(argv []string, err error) (int, error) {
 	name := argv[0]
 	exit := exitCannotRun
@@ -146,7 +146,8 @@ PATH=%s:$PATH
 // shellQuote quotes a text as one word for a shell.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// signalRelay catches the signals of this process, so that they do not end it, and forwards them to its command.
+// signalRelay catches the signals of this process, so that they do not end it, and forwards them to its
+// command.
 type signalRelay struct {
 	signals chan os.Signal // buffered, since package signal does not wait for a receiver
 	wg      sync.WaitGroup
@@ -167,8 +168,8 @@ func newSignalRelay() *signalRelay {
 	return r
 }
 
-// forwardTo forwards signals to the process until close is called. It leaves out signals that a terminal sends to
-// both processes.
+// forwardTo forwards signals to the process until close is called. It leaves out signals that a terminal
+// sends to both processes.
 func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
 		for s := range r.signals {
@@ -212,9 +213,9 @@ type workDir struct {
 	lock *os.File // the open directory itself, locked
 }
 
-// newWorkDir creates a locked directory in base, with symlinks for the hook tools. It also removes the directories
-// of runs that were killed: no process holds a lock on them. newWorkDir locks base while it works, since another run
-// must not remove the new directory before that directory is locked.
+// newWorkDir creates a locked directory in base, with symlinks for the hook tools. It also removes the
+// directories of runs that were killed: no process holds a lock on them. newWorkDir locks base while it
+// works, since another run must not remove the new directory before that directory is locked.
 func newWorkDir(base string, links Links) (d workDir, err error) {
 	baseLock, err := osutil.LockFile(base)
 	if err != nil {

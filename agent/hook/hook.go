@@ -107,8 +107,8 @@ func ForAction(a actions.Action) state.Hook {
 // IsAction reports whether the hook is an action or a command of an operator.
 func IsAction(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
-// ForRelation returns a hook of a relation. member is the unit that causes the hook. If the settings of the remote
-// service cause a changed hook, member is that service. For created and broken, member is empty.
+// ForRelation returns a hook of a relation. member is the unit that causes the hook. If the settings of the
+// remote service cause a changed hook, member is that service. For created and broken, member is empty.
 func ForRelation(kind string, r Relation, member string) state.Hook {
 	h := state.Hook{
 		Kind:          kind,
@@ -124,8 +124,8 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 	return h
 }
 
-// Member returns the name of the member that a relation hook concerns, as in the hook's queue entry. For created and
-// broken it returns an empty string.
+// Member returns the name of the member that a relation hook concerns, as in the hook's queue entry. For
+// created and broken it returns an empty string.
 func Member(h state.Hook) string {
 	if h.Kind == Changed {
 		return cmp.Or(h.RemoteUnit, h.RemoteService)
@@ -133,8 +133,8 @@ func Member(h state.Hook) string {
 	return h.RemoteUnit
 }
 
-// IsUnit reports whether a member is a unit. Every other member is a remote service, and its hooks are about the
-// service's own settings.
+// IsUnit reports whether a member is a unit. Every other member is a remote service, and its hooks are about
+// the service's own settings.
 func IsUnit(member string) bool { return strings.Contains(member, "/") }
 
 // Relation is a relation as one unit's hooks see it.
@@ -178,8 +178,8 @@ func (e Entry) compare(other Entry) int {
 	)
 }
 
-// rank returns the entry's class in the order of hooks. Entries of a lower rank run first. A changed hook that must
-// follow its joined hook always has a lower rank than other hooks.
+// rank returns the entry's class in the order of hooks. Entries of a lower rank run first. A changed hook
+// that must follow its joined hook always has a lower rank than other hooks.
 func (e Entry) rank() int {
 	rank := 0
 	if !isChangedOwed(e.State) {

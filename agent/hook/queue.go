@@ -7,16 +7,16 @@ import (
 	"bijou/state/charm"
 )
 
-// The values of [state.MemberState].State. They record whether a member is in the relation, according to the hooks
-// that the unit has begun. The state is empty if no hook for the member has begun.
+// The values of [state.MemberState].State. They record whether a member is in the relation, according to the
+// hooks that the unit has begun. The state is empty if no hook for the member has begun.
 const (
 	In   = "in"
 	Left = "left"
 )
 
-// Arrive adds a hook of this kind to a member's entry, and returns the entry's new state. The hook can cancel or
-// replace the pending hook, as in the table in docs/reference/hooks.md, "The queue". An entry that gets a new
-// pending hook moves to the tail. Arrive cannot cancel a hook that was removed from the entry to run.
+// Arrive adds a hook of this kind to a member's entry, and returns the entry's new state. The hook can cancel
+// or replace the pending hook, as in the table in docs/reference/hooks.md, "The queue". An entry that gets a
+// new pending hook moves to the tail. Arrive cannot cancel a hook that was removed from the entry to run.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch {
 	case m.Pending == "":
@@ -56,8 +56,9 @@ func Take(m state.MemberState) state.MemberState {
 	return m
 }
 
-// Done returns the member's state after a changed hook for the member is done. seen is the version of the member's
-// settings that the hook has seen. If a pending changed hook would not see a newer version, Done drops that hook.
+// Done returns the member's state after a changed hook for the member is done. seen is the version of the
+// member's settings that the hook has seen. If a pending changed hook would not see a newer version, Done
+// drops that hook.
 func Done(m state.MemberState, seen int64) state.MemberState {
 	m.Seen = max(m.Seen, seen)
 	if m.Pending == Changed && m.Version <= m.Seen {
@@ -71,8 +72,8 @@ func Done(m state.MemberState, seen int64) state.MemberState {
 // hook is pending.
 func IsForgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
 
-// IsExpected reports whether the member will be in the relation, according to the unit's hooks, once the pending
-// hook has run.
+// IsExpected reports whether the member will be in the relation, according to the unit's hooks, once the
+// pending hook has run.
 func IsExpected(m state.MemberState) bool {
 	switch m.Pending {
 	case Joined, Changed:
@@ -98,10 +99,10 @@ type Arrival struct {
 	Forget   bool // the queue must remove the entry
 }
 
-// Arrivals compares the members present in a relation with their recorded state, and returns the queue entries that
-// change. These are the entries of members that came, of members that are gone, and of members whose settings are
-// newer than the version that the hooks have seen. If leaving is true, the unit must leave the relation, and all
-// members count as gone. tail is the queue's next free place.
+// Arrivals compares the members present in a relation with their recorded state, and returns the queue
+// entries that change. These are the entries of members that came, of members that are gone, and of members
+// whose settings are newer than the version that the hooks have seen. If leaving is true, the unit must leave
+// the relation, and all members count as gone. tail is the queue's next free place.
 //
 // A service among the present members stands for its own settings. It has changed hooks, but no joined and
 // departed hooks.
@@ -116,7 +117,8 @@ func Arrivals(
 		present = nil
 	}
 
-	// Find the members that changed before sorting, since a relation usually has few of them among many members.
+	// Find the members that changed before sorting, since a relation usually has few of them among many
+	// members.
 	var changed []member
 	recordedPresent := 0 // how many recorded members are present
 	for _, p := range present {
@@ -163,8 +165,8 @@ type member struct {
 	in      bool  // it is in the relation
 }
 
-// findGone returns the recorded members that are not present, unless their recorded state already shows that they
-// are gone.
+// findGone returns the recorded members that are not present, unless their recorded state already shows that
+// they are gone.
 func findGone(recorded map[string]state.MemberState, present []state.Member, tail int64) (gone []member) {
 	isPresent := make(map[string]bool, len(present))
 	for _, p := range present {
@@ -181,9 +183,9 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 	return gone
 }
 
-// update returns the member's new state in the queue. recorded is its previous state there, or zero. If the member
-// has come, is gone or has newer settings, its new state has a pending hook for that at the tail. Otherwise update
-// returns recorded.
+// update returns the member's new state in the queue. recorded is its previous state there, or zero. If the
+// member has come, is gone or has newer settings, its new state has a pending hook for that at the tail.
+// Otherwise update returns recorded.
 func (m member) update(recorded state.MemberState, tail int64) state.MemberState {
 	// A service has no joined and departed hooks. It is in the relation, or its entry is removed.
 	if !IsUnit(m.name) {

@@ -56,8 +56,8 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 	})
 }
 
-// mergeResults returns a copy of the old results with the fresh results merged in. It merges dictionaries key by
-// key, and replaces all other values.
+// mergeResults returns a copy of the old results with the fresh results merged in. It merges dictionaries key
+// by key, and replaces all other values.
 func mergeResults(old, fresh map[string]any) map[string]any {
 	merged := make(map[string]any, len(old)+len(fresh))
 	maps.Copy(merged, old)

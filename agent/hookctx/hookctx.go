@@ -92,8 +92,8 @@ func (c *Context) Facts() hookapi.Facts {
 	return f
 }
 
-// Close ends the hook. It waits until the calls in progress have returned. Later calls return [hookapi.ErrGone].
-// It is idempotent.
+// Close ends the hook. It waits until the calls in progress have returned. Later calls return
+// [hookapi.ErrGone]. It is idempotent.
 func (c *Context) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,8 +162,8 @@ func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *s
 	return value, nil
 }
 
-// localUnit returns the given unit, or the local unit if unit is empty. It returns [hookapi.ErrUnknownUnit] if unit
-// is empty and the hook has no local unit. It does not check that the unit exists.
+// localUnit returns the given unit, or the local unit if unit is empty. It returns [hookapi.ErrUnknownUnit]
+// if unit is empty and the hook has no local unit. It does not check that the unit exists.
 func (c *Context) localUnit(unit string) (string, error) {
 	if unit == "" {
 		unit = c.opts.Facts.Unit
@@ -182,8 +182,8 @@ type Change struct {
 }
 
 // AddTo adds all writes of the hook to the transaction that records the hook as done, and returns the changed
-// settings. It skips writes to relations that are gone. It also ends the hook, as Close does. A transaction that
-// runs again can call AddTo again.
+// settings. It skips writes to relations that are gone. It also ends the hook, as Close does. A transaction
+// that runs again can call AddTo again.
 func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,9 +236,9 @@ func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
 }
 
 // notifyMembers makes the other members run their changed hooks after a change of a service's own settings.
-// Only a unit's settings trigger these hooks, so notifyMembers marks the settings of the hook's unit as changed.
-// If that unit does not belong to the service, it marks the settings of the service's leader. It does nothing if
-// the service has no leader.
+// Only a unit's settings trigger these hooks, so notifyMembers marks the settings of the hook's unit as
+// changed. If that unit does not belong to the service, it marks the settings of the service's leader. It
+// does nothing if the service has no leader.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	unit := c.opts.Facts.Unit
 	if serviceOf(unit) != at.Service {

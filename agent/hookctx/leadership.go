@@ -46,8 +46,8 @@ func (c *Context) checkLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireLeader returns [hookapi.ErrNotLeader] unless the unit leads its service. If it returns nil, the commit of
-// the hook fails unless the unit still leads.
+// requireLeader returns [hookapi.ErrNotLeader] unless the unit leads its service. If it returns nil, the
+// commit of the hook fails unless the unit still leads.
 func (c *Context) requireLeader(ctx context.Context) error {
 	if err := c.checkLeader(ctx); err != nil {
 		return err
@@ -57,9 +57,9 @@ func (c *Context) requireLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireServiceWrite returns [hookapi.ErrNotLeader] if the hook cannot write the settings that a service has set
-// for the whole service in a relation. Only the service's leader and operators can write them. An empty service
-// stands for a unit's settings, for which requireServiceWrite returns nil.
+// requireServiceWrite returns [hookapi.ErrNotLeader] if the hook cannot write the settings that a service has
+// set for the whole service in a relation. Only the service's leader and operators can write them. An empty
+// service stands for a unit's settings, for which requireServiceWrite returns nil.
 func (c *Context) requireServiceWrite(ctx context.Context, service string) error {
 	f := c.opts.Facts
 	isUnitNode := service == ""
@@ -103,8 +103,8 @@ func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error)
 	})
 }
 
-// SeenLeaderSettings returns the version of the leader settings that the hook has read. If the hook has not read
-// them, SeenLeaderSettings returns 0.
+// SeenLeaderSettings returns the version of the leader settings that the hook has read. If the hook has not
+// read them, SeenLeaderSettings returns 0.
 func (c *Context) SeenLeaderSettings() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"bijou/state"
 )
 
-// Address returns the local unit's public or private address. It returns an empty string if the unit has no such
-// address.
+// Address returns the local unit's public or private address. It returns an empty string if the unit has no
+// such address.
 func (c *Context) Address(ctx context.Context, public bool) (string, error) {
 	return answer(ctx, c, func() (string, error) {
 		unit, err := c.localUnit("")
@@ -37,9 +37,9 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Network describes the addresses of an endpoint. All endpoints of a unit have the unit's private address. Network
-// returns [hookapi.ErrUnknownBinding] if the charm does not have the endpoint. Unless relation is NoRelation, it
-// also returns an error if the hook cannot reach the relation.
+// Network describes the addresses of an endpoint. All endpoints of a unit have the unit's private address.
+// Network returns [hookapi.ErrUnknownBinding] if the charm does not have the endpoint. Unless relation is
+// NoRelation, it also returns an error if the hook cannot reach the relation.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
 	return answer(ctx, c, func() (hookapi.Network, error) {
 		unit, err := c.localUnit("")
@@ -71,8 +71,8 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 	})
 }
 
-// describeNetwork returns the network that contains a unit's address. If the address is a host name, it resolves
-// the name. It looks for the network interface on this host.
+// describeNetwork returns the network that contains a unit's address. If the address is a host name, it
+// resolves the name. It looks for the network interface on this host.
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
@@ -113,8 +113,8 @@ func resolveHost(ctx context.Context, host string) string {
 	return found[i]
 }
 
-// HostSubnet returns the subnet that contains only this address, in CIDR notation. If the address is a host name,
-// HostSubnet returns the name.
+// HostSubnet returns the subnet that contains only this address, in CIDR notation. If the address is a host
+// name, HostSubnet returns the name.
 func HostSubnet(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -219,8 +219,8 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	return c.ports[unit], nil
 }
 
-// apply applies the hook's changes to the open ports. It returns the resulting ports, sorted, and does not change
-// its argument.
+// apply applies the hook's changes to the open ports. It returns the resulting ports, sorted, and does not
+// change its argument.
 func (p *unitPorts) apply(open []state.Port) []state.Port {
 	open = slices.Clone(open)
 	for _, change := range p.changes {
@@ -234,9 +234,10 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// checkClosing returns an error if p overlaps an open range of the unit that is not p itself, since closing p would
-// leave that range open. stored holds the unit's ranges before the hook, and own those with the hook's changes
-// applied. If the hook itself has opened the overlapping range, checkClosing only logs a warning, as Juju does.
+// checkClosing returns an error if p overlaps an open range of the unit that is not p itself, since closing p
+// would leave that range open. stored holds the unit's ranges before the hook, and own those with the hook's
+// changes applied. If the hook itself has opened the overlapping range, checkClosing only logs a warning, as
+// Juju does.
 func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
 	for _, o := range own {
 		if !o.ConflictsWith(state.Port(p)) {
@@ -253,8 +254,9 @@ func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.
 	return nil
 }
 
-// checkPortConflict returns an error if p overlaps an open range of the unit, or of another unit on its machine.
-// own holds the unit's ranges with the hook's changes applied. It returns nil if p is already one of them.
+// checkPortConflict returns an error if p overlaps an open range of the unit, or of another unit on its
+// machine. own holds the unit's ranges with the hook's changes applied. It returns nil if p is already one of
+// them.
 func (c *Context) checkPortConflict(ctx context.Context, unit string, own []state.Port, p hookapi.Port) error {
 	if slices.Contains(own, state.Port(p)) {
 		return nil
@@ -312,8 +314,8 @@ func (c PortChange) String() string {
 	return "port closed: " + c.Port.String()
 }
 
-// PortChanges returns the ranges that the hook opens or closes, compared with the ports that it has read. It sorts
-// the changes by unit. For each unit, closed ranges come first.
+// PortChanges returns the ranges that the hook opens or closes, compared with the ports that it has read. It
+// sorts the changes by unit. For each unit, closed ranges come first.
 func (c *Context) PortChanges() (changes []PortChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

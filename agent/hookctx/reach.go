@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// loadOwnRelation loads a relation whose settings the hook can read and write. A hook reaches the relations of its
-// own service, and an operator reaches all relations of the environment. It returns
+// loadOwnRelation loads a relation whose settings the hook can read and write. A hook reaches the relations
+// of its own service, and an operator reaches all relations of the environment. It returns
 // [hookapi.ErrRelationNotFound] for any other relation, and for a relation that does not exist.
 func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	r, err := c.loadRelation(ctx, id)
@@ -43,7 +43,8 @@ func (c *Context) isOwn(r hookapi.Relation) bool {
 }
 
 // canListAllMembers reports whether the hook can list the members of all relations, including those of other
-// services. Operators can do this. Classic charms can also do this, since they explore the topology in this way.
+// services. Operators can do this. Classic charms can also do this, since they explore the topology in this
+// way.
 func (c *Context) canListAllMembers() bool {
 	return c.opts.Facts.Operator || c.opts.Facts.Dialect != hookapi.Modern
 }
@@ -57,10 +58,10 @@ func (c *Context) canListMembers(r state.Relation) bool {
 	return isOwn
 }
 
-// checkServiceRead returns [hookapi.ErrNotLeader] if the hook cannot read the settings that a service has set for
-// the whole service in relation r. A unit can always read these settings of the remote service. It can read
-// those of its own service only as the leader, except in a peer relation. There the leader sets them for its
-// peers.
+// checkServiceRead returns [hookapi.ErrNotLeader] if the hook cannot read the settings that a service has set
+// for the whole service in relation r. A unit can always read these settings of the remote service. It can
+// read those of its own service only as the leader, except in a peer relation. There the leader sets them for
+// its peers.
 func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, service string) error {
 	f := c.opts.Facts
 	isPeer := len(r.Ends) == 1

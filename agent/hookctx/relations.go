@@ -26,8 +26,8 @@ func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error
 	})
 }
 
-// loadRelation returns a relation as it was at the first call. The hook's own relation has the members with which
-// the hook began. loadRelation returns it even if it is gone from the store. It returns
+// loadRelation returns a relation as it was at the first call. The hook's own relation has the members with
+// which the hook began. loadRelation returns it even if it is gone from the store. It returns
 // [hookapi.ErrRelationNotFound] for any other relation that does not exist.
 func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	if r, ok := c.relations[id]; ok {
@@ -126,9 +126,9 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 	}
 }
 
-// RelationIDs returns the ids of the relations that a unit is in, or that a service has, as they were at the first
-// call for that name. It leaves out relations that the hook cannot see. It returns [hookapi.ErrUnknownUnit] if
-// there is no unit or service of that name.
+// RelationIDs returns the ids of the relations that a unit is in, or that a service has, as they were at the
+// first call for that name. It leaves out relations that the hook cannot see. It returns
+// [hookapi.ErrUnknownUnit] if there is no unit or service of that name.
 func (c *Context) RelationIDs(ctx context.Context, name string) ([]int, error) {
 	return answer(ctx, c, func() ([]int, error) {
 		if ids, ok := c.ids[name]; ok {
@@ -144,8 +144,8 @@ func (c *Context) RelationIDs(ctx context.Context, name string) ([]int, error) {
 	})
 }
 
-// rewordNotFound replaces [state.ErrNotFound] for a unit or service with [hookapi.ErrUnknownUnit]. It returns other
-// errors unchanged.
+// rewordNotFound replaces [state.ErrNotFound] for a unit or service with [hookapi.ErrUnknownUnit]. It returns
+// other errors unchanged.
 func rewordNotFound(err error, name string) error {
 	if errors.Is(err, state.ErrNotFound) {
 		return fmt.Errorf("%q: %w", name, hookapi.ErrUnknownUnit)
@@ -153,8 +153,8 @@ func rewordNotFound(err error, name string) error {
 	return err
 }
 
-// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, and that the hook can
-// see.
+// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, and that the
+// hook can see.
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	if err := v.PrefetchRelations(name); err != nil {
 		return nil, err
@@ -195,8 +195,8 @@ func checkExists(v *state.View, name string) error {
 	return err
 }
 
-// isIn reports whether a unit is a member of one of its service's relations. The hook's own unit is always in the
-// hook's relation, and a service is in all of its relations.
+// isIn reports whether a unit is a member of one of its service's relations. The hook's own unit is always in
+// the hook's relation, and a service is in all of its relations.
 func (c *Context) isIn(v *state.View, relation int, name string) (in bool, err error) {
 	isImplied := relation == c.opts.Facts.Relation && name == c.opts.Facts.Unit
 	if isImplied || !strings.Contains(name, "/") {

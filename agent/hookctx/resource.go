@@ -14,8 +14,8 @@ import (
 	"bijou/state/resources"
 )
 
-// Resource returns the path of a resource's file. It downloads the file unless the path already has the resource's
-// current version. The file's directory survives upgrades of the charm.
+// Resource returns the path of a resource's file. It downloads the file unless the path already has the
+// resource's current version. The file's directory survives upgrades of the charm.
 func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	r, err := c.readResource(ctx, name)
 	if err != nil {
@@ -32,7 +32,8 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file was attached for it.
+// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file was
+// attached for it.
 func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
 	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {
@@ -59,8 +60,8 @@ type resourceRecord struct {
 	File   string `json:"file"`
 }
 
-// recordPath returns the path of a resource's record. The record is beside the directory of the resource's file,
-// since that file can have any name. The record's name begins with a dot, and no resource's name does.
+// recordPath returns the path of a resource's record. The record is beside the directory of the resource's
+// file, since that file can have any name. The record's name begins with a dot, and no resource's name does.
 func (c *Context) recordPath(r resources.Resource) string {
 	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
@@ -93,8 +94,8 @@ func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path 
 	return osutil.WriteFile(recordPath, data, 0o644)
 }
 
-// isFetched reports whether the file at path is the wanted resource. The record at recordPath must equal want, and
-// the file must have the wanted size.
+// isFetched reports whether the file at path is the wanted resource. The record at recordPath must equal
+// want, and the file must have the wanted size.
 func isFetched(recordPath, path string, want resourceRecord) bool {
 	data, err := os.ReadFile(recordPath)
 	if err != nil {

@@ -65,9 +65,9 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	return nil
 }
 
-// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. The removal takes effect when
-// the hook succeeds. If the secret or revision is already gone, RemoveSecret returns nil, as Juju has done since
-// 3.6.11: a charm cannot know whether another unit has removed the secret or revision first.
+// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. The removal takes effect
+// when the hook succeeds. If the secret or revision is already gone, RemoveSecret returns nil, as Juju has
+// done since 3.6.11: a charm cannot know whether another unit has removed the secret or revision first.
 func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +150,8 @@ func (s *cachedSecret) describe(id string) hookapi.SecretInfo {
 	return info
 }
 
-// addSecrets adds the hook's changes of secrets to the transaction. It skips secrets that are gone from the store,
-// and secrets that the hook has both added and removed.
+// addSecrets adds the hook's changes of secrets to the transaction. It skips secrets that are gone from the
+// store, and secrets that the hook has both added and removed.
 func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil
@@ -173,8 +173,9 @@ func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 	return nil
 }
 
-// commitSecret applies the hook's changes to a secret's stored record, seals the secret's new content, and removes
-// the revisions that the hook has removed. It returns [state.ErrNotFound] if the secret is gone from the store.
+// commitSecret applies the hook's changes to a secret's stored record, seals the secret's new content, and
+// removes the revisions that the hook has removed. It returns [state.ErrNotFound] if the secret is gone from
+// the store.
 func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *cachedSecret) error {
 	// The changes of an added secret apply to an empty record.
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}

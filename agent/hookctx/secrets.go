@@ -106,8 +106,8 @@ func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cached
 	return s, nil
 }
 
-// findSecret returns a secret by its id. If id is empty, it returns the secret that has this label for the unit.
-// It does not check whether the unit can read the secret.
+// findSecret returns a secret by its id. If id is empty, it returns the secret that has this label for the
+// unit. It does not check whether the unit can read the secret.
 func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecret, error) {
 	if err := c.loadSecrets(ctx); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (c *Context) loadSecret(ctx context.Context, id string) (*cachedSecret, err
 	return s, err
 }
 
-// findLabelled returns the secret that has this label for the unit, as its owner or as a consumer. It returns nil
-// if there is none, or if label is empty.
+// findLabelled returns the secret that has this label for the unit, as its owner or as a consumer. It returns
+// nil if there is none, or if label is empty.
 func (c *Context) findLabelled(label string) *cachedSecret {
 	if label == "" {
 		return nil
@@ -184,8 +184,8 @@ func (c *Context) isManaged(s *cachedSecret) bool {
 	return s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID)
 }
 
-// findManaged returns a secret that the hook can change. It returns [hookapi.ErrSecretDenied] for other secrets.
-// Only the leader can change a secret of the service: for other units findManaged returns
+// findManaged returns a secret that the hook can change. It returns [hookapi.ErrSecretDenied] for other
+// secrets. Only the leader can change a secret of the service: for other units findManaged returns
 // [hookapi.ErrNotLeader], and the hook's commit fails if the unit no longer leads.
 func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, error) {
 	s, err := c.findSecret(ctx, id, "")
@@ -281,9 +281,9 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 	return nil
 }
 
-// setContent sets the content of the revision that the hook adds. If the hook sets the content several times, it
-// adds one revision, with the last content. If the content equals the latest revision's content, the hook adds no
-// revision. A nil content changes nothing.
+// setContent sets the content of the revision that the hook adds. If the hook sets the content several times,
+// it adds one revision, with the last content. If the content equals the latest revision's content, the hook
+// adds no revision. A nil content changes nothing.
 func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secret.Content, now time.Time) error {
 	if content == nil {
 		return nil
@@ -347,10 +347,10 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the content of a secret. It returns the revision that the unit tracks, which is the latest
-// revision at the unit's first call for the secret. With Peek, it returns the latest revision without tracking
-// that revision. With Refresh, it returns the latest revision, and the unit tracks that revision from now on. A
-// label in the query becomes the unit's label for the secret.
+// SecretContent returns the content of a secret. It returns the revision that the unit tracks, which is the
+// latest revision at the unit's first call for the secret. With Peek, it returns the latest revision without
+// tracking that revision. With Refresh, it returns the latest revision, and the unit tracks that revision
+// from now on. A label in the query becomes the unit's label for the secret.
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -397,8 +397,8 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 	return maps.Clone(content), nil
 }
 
-// track records that the unit tracks a revision of the secret. Unless label is empty, it also records the unit's
-// label for the secret.
+// track records that the unit tracks a revision of the secret. Unless label is empty, it also records the
+// unit's label for the secret.
 func (s *cachedSecret) track(unit string, revision int, label string) {
 	// If the hook adds the revision itself, only the commit knows the revision's number.
 	addedByHook := s.content != nil && revision == s.record.Latest

@@ -12,7 +12,8 @@ import (
 	"bijou/state"
 )
 
-// settingsNode holds the settings of one unit or service, as the hook has read them and with the hook's own writes.
+// settingsNode holds the settings of one unit or service, as the hook has read them and with the hook's own
+// writes.
 type settingsNode struct {
 	version int64             // of the settings that the hook has read
 	stored  map[string]string // as the hook has read them
@@ -40,8 +41,8 @@ func cloneValues(n *settingsNode, err error) (map[string]string, error) {
 	return maps.Clone(n.current), nil
 }
 
-// SetSettings merges changes into a node, where nil removes a key. Until the hook succeeds, only the hook itself
-// sees the changes.
+// SetSettings merges changes into a node, where nil removes a key. Until the hook succeeds, only the hook
+// itself sees the changes.
 func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		n, err := c.loadNode(ctx, at)
@@ -73,8 +74,8 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// checkSettings returns an error if a changed key or value is not valid. The hook's commit also checks them, but
-// then the charm can no longer handle the error.
+// checkSettings returns an error if a changed key or value is not valid. The hook's commit also checks them,
+// but then the charm can no longer handle the error.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		if key == "" {
@@ -128,9 +129,9 @@ func (c *Context) checkMember(ctx context.Context, at hookapi.Node) error {
 	return nil
 }
 
-// readNode reads a settings node from the store. It returns [state.ErrNotFound] for a unit that has no settings in
-// the relation, and for a service that is not in the relation. Each service of a relation has settings, which can
-// be empty.
+// readNode reads a settings node from the store. It returns [state.ErrNotFound] for a unit that has no
+// settings in the relation, and for a service that is not in the relation. Each service of a relation has
+// settings, which can be empty.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
 		return view(ctx, c, func(v *state.View) (state.Settings, error) {
@@ -185,8 +186,8 @@ func (n *settingsNode) seenVersion() int64 {
 	return n.version
 }
 
-// diff returns the keys that the hook has changed, with their new values. The value of a deleted key is nil. For
-// a nil node diff returns no changes.
+// diff returns the keys that the hook has changed, with their new values. The value of a deleted key is nil.
+// For a nil node diff returns no changes.
 func (n *settingsNode) diff() map[string]*string {
 	changes := map[string]*string{}
 	if n == nil {

@@ -38,9 +38,9 @@ func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 	})
 }
 
-// AddStorage requests more storage for the unit: for each name in counts, that number of storages. The unit gets
-// the storage when the hook succeeds. If the charm does not allow one of the counts, AddStorage returns an error
-// and requests nothing.
+// AddStorage requests more storage for the unit: for each name in counts, that number of storages. The unit
+// gets the storage when the hook succeeds. If the charm does not allow one of the counts, AddStorage returns
+// an error and requests nothing.
 func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	return c.do(ctx, func() error {
 		own, err := c.loadStorage(ctx)
@@ -89,9 +89,9 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	})
 }
 
-// addStorage adds the storage that the hook has requested to the transaction. The storage gets the size and pool
-// that the operator has chosen for the service. If a request is no longer possible, addStorage logs a warning
-// and skips the request.
+// addStorage adds the storage that the hook has requested to the transaction. The storage gets the size and
+// pool that the operator has chosen for the service. If a request is no longer possible, addStorage logs a
+// warning and skips the request.
 func (c *Context) addStorage(tx *state.Tx) error {
 	if c.storage == nil || len(c.storage.added) == 0 {
 		return nil

@@ -114,8 +114,8 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	return outcome
 }
 
-// runHeld starts the hook's process and holds it back until it is recorded. Then runHeld releases the process, and
-// waits for its end.
+// runHeld starts the hook's process and holds it back until it is recorded. Then runHeld releases the
+// process, and waits for its end.
 func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Outcome {
 	p, err := startHeld(s, argv, out)
 	// Start the reader even after an error, since Run waits for the reader, and the reader closes the pipes.
@@ -164,11 +164,12 @@ func (s Spec) buildArgv() ([]string, error) {
 	return []string{path}, err
 }
 
-// findExecutable returns the path of the charm's file dispatch. If the charm has no dispatch, it returns the path
-// of file, which is the file of a hook or action in charmDir. It returns fs.ErrNotExist if neither file exists.
+// findExecutable returns the path of the charm's file dispatch. If the charm has no dispatch, it returns the
+// path of file, which is the file of a hook or action in charmDir. It returns fs.ErrNotExist if neither file
+// exists.
 func findExecutable(charmDir, file string) (string, error) {
-	// A missing hook counts as success. If the whole charm is missing, the hook must fail instead. So this error
-	// does not wrap fs.ErrNotExist.
+	// A missing hook counts as success. If the whole charm is missing, the hook must fail instead. So this
+	// error does not wrap fs.ErrNotExist.
 	if _, err := os.Stat(charmDir); err != nil {
 		return "", fmt.Errorf("cannot examine the charm: %v", err)
 	}
@@ -234,9 +235,9 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 
-// explainFailure returns the outcome with a better explanation if the interpreter of the hook's script cannot be
-// found: the interpreter does not exist, or its name ends in a carriage return. In these cases a shell only
-// reports that it cannot find the script. path is the path of the script.
+// explainFailure returns the outcome with a better explanation if the interpreter of the hook's script cannot
+// be found: the interpreter does not exist, or its name ends in a carriage return. In these cases a shell
+// only reports that it cannot find the script. path is the path of the script.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o

@@ -15,8 +15,8 @@ import (
 const maxLeftOver = 10
 
 // LeftOver returns the processes that a run has left running, each as "1234 (mysqld)". If there are more than
-// maxLeftOver, the last element is their number, as "3 more". LeftOver finds processes by the run's client id in
-// their environment. Unless this process runs as root, LeftOver does not find processes of other users.
+// maxLeftOver, the last element is their number, as "3 more". LeftOver finds processes by the run's client id
+// in their environment. Unless this process runs as root, LeftOver does not find processes of other users.
 func LeftOver(clientID string) (names []string) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || clientID == "" {
@@ -44,7 +44,8 @@ func LeftOver(clientID string) (names []string) {
 	return names
 }
 
-// hasClientID reports whether the process is running, and has inherited the client id from a hook's environment.
+// hasClientID reports whether the process is running, and has inherited the client id from a hook's
+// environment.
 func hasClientID(pid int, clientID string) bool {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil || st.IsGone() {

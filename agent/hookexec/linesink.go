@@ -24,8 +24,8 @@ func (s Spec) newSink(stream Stream) *lineSink {
 	return sink
 }
 
-// readOnce reads once from the pipe fd, and passes the data on. over is true at the end of the output, and after an
-// error.
+// readOnce reads once from the pipe fd, and passes the data on. over is true at the end of the output, and
+// after an error.
 func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	n, err := unix.Read(fd, buffer)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {

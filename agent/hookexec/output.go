@@ -20,8 +20,8 @@ type outputReader struct {
 	leftOpen []int         // the agent's ends of the pipes that other processes still hold open
 }
 
-// newOutputReader creates the pipes for stdout and stderr, and an eventfd that wakes their reader. A timeout of 0
-// stands for [OutputTimeout].
+// newOutputReader creates the pipes for stdout and stderr, and an eventfd that wakes their reader. A timeout
+// of 0 stands for [OutputTimeout].
 func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	r = &outputReader{timeout: cmp.Or(timeout, OutputTimeout), done: make(chan struct{})}
 	if r.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
@@ -50,9 +50,9 @@ func (r *outputReader) startReading(s Spec) {
 	go r.readUntilClosed([2]*lineSink{s.newSink(Stdout), s.newSink(Stderr)})
 }
 
-// readUntilClosed reads the hook's stdout and stderr, and passes their data to the two sinks. It returns when both
-// outputs are closed, or r.timeout after the hook's process has ended. It leaves pipes that other processes still
-// hold open in r.leftOpen.
+// readUntilClosed reads the hook's stdout and stderr, and passes their data to the two sinks. It returns when
+// both outputs are closed, or r.timeout after the hook's process has ended. It leaves pipes that other
+// processes still hold open in r.leftOpen.
 func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)
@@ -113,8 +113,9 @@ func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	}
 }
 
-// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. ended is when the hook's process
-// ended. If ended is zero, the process has not ended, and pollTimeout returns -1, which means no timeout.
+// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. ended is when the hook's
+// process ended. If ended is zero, the process has not ended, and pollTimeout returns -1, which means no
+// timeout.
 func (r *outputReader) pollTimeout(ended time.Time) int {
 	if ended.IsZero() {
 		return -1

@@ -13,9 +13,9 @@ type pipe struct {
 	hookEnd  *os.File // the end that the hook writes
 }
 
-// newPipe creates a pipe whose hook end is open for reading and writing. A daemon that a hook has left behind then
-// counts as a reader of its own pipe, so SIGPIPE does not kill the daemon after the agent has died. The agent's
-// end still reports the end of the output once no process holds the hook end.
+// newPipe creates a pipe whose hook end is open for reading and writing. A daemon that a hook has left behind
+// then counts as a reader of its own pipe, so SIGPIPE does not kill the daemon after the agent has died. The
+// agent's end still reports the end of the output once no process holds the hook end.
 func newPipe() (pipe, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

@@ -164,9 +164,9 @@ func isGroupRunning(pgid int) bool {
 	return false
 }
 
-// record identifies the process that runs a hook, so that the next agent finds the process after a crash. Process
-// ids are reused, so the record also contains the process's start time. Start times count from the host's boot, so
-// the record also contains the boot id.
+// record identifies the process that runs a hook, so that the next agent finds the process after a crash.
+// Process ids are reused, so the record also contains the process's start time. Start times count from the
+// host's boot, so the record also contains the boot id.
 type record struct {
 	ID    string `json:"id"` // the run's id
 	PID   int    `json:"pid"`
@@ -209,12 +209,14 @@ func overwrite(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o600)
 }
 
-// Reap kills the process group of the run with this id, if a dead agent has released the run and its first process
-// is still running. It waits for the end of the group, and returns true. path is the path of the process's record.
+// Reap kills the process group of the run with this id, if a dead agent has released the run and its first
+// process is still running. It waits for the end of the group, and returns true. path is the path of the
+// process's record.
 //
-// If the first process has ended, Reap does nothing, since the other processes are daemons. It also does nothing if
-// the record is missing or belongs to a different run, since the run with this id was then never released. It
-// returns an error if it cannot read or decode the record, since the process may then still be running.
+// If the first process has ended, Reap does nothing, since the other processes are daemons. It also does
+// nothing if the record is missing or belongs to a different run, since the run with this id was then never
+// released. It returns an error if it cannot read or decode the record, since the process may then still be
+// running.
 func Reap(path, id string) (killed bool, err error) {
 	r, err := readRecord(path)
 	if err != nil {
@@ -245,7 +247,8 @@ func readRecord(path string) (r record, err error) {
 	return r, nil
 }
 
-// StillRuns reports whether the process that was recorded last at path is still running, with or without its agent.
+// StillRuns reports whether the process that was recorded last at path is still running, with or without its
+// agent.
 func StillRuns(path string) (bool, error) {
 	r, err := readRecord(path)
 	if err != nil {

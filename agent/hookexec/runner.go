@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Runner runs hooks. It also reads and discards the output of daemons that hold a hook's output open after the hook
-// has ended. So as long as the agent is running, a full pipe does not block a daemon, and a closed pipe does not
-// kill a daemon. The zero Runner is ready for use.
+// Runner runs hooks. It also reads and discards the output of daemons that hold a hook's output open after
+// the hook has ended. So as long as the agent is running, a full pipe does not block a daemon, and a closed
+// pipe does not kill a daemon. The zero Runner is ready for use.
 type Runner struct {
 	mu       sync.Mutex
 	leftOpen map[*os.File]bool // the pipes from which the Runner reads
@@ -27,8 +27,8 @@ func (r *Runner) Close() {
 	r.wg.Wait()
 }
 
-// discardOutput starts to read and discard the output of a daemon, until the daemon closes the pipe or the Runner is
-// closed. It then closes fd.
+// discardOutput starts to read and discard the output of a daemon, until the daemon closes the pipe or the
+// Runner is closed. It then closes fd.
 func (r *Runner) discardOutput(fd int) {
 	f := os.NewFile(uintptr(fd), "hook output")
 	r.mu.Lock()

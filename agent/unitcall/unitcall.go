@@ -52,15 +52,15 @@ const (
 	callTimeout = 30 * time.Second
 	// interruptGrace is how long Run still waits for the id of its command after ctx is done.
 	interruptGrace = 2 * time.Second
-	// awayTimeout limits how long a caller retries while an agent is unreachable, for example while a new binary
-	// replaces it.
+	// awayTimeout limits how long a caller retries while an agent is unreachable, for example while a new
+	// binary replaces it.
 	awayTimeout = time.Minute
 )
 
-// CheckHook returns ErrInHook if the caller runs in a hook, since the command would wait for the hook's end. socket
-// and contextID are the agent's socket and the hook's id in the caller's environment. CheckHook returns nil if
-// contextID is empty, or if that hook has ended, so that a daemon of the hook can run commands. If CheckHook cannot
-// find out whether the hook has ended, it returns ErrInHook.
+// CheckHook returns ErrInHook if the caller runs in a hook, since the command would wait for the hook's end.
+// socket and contextID are the agent's socket and the hook's id in the caller's environment. CheckHook
+// returns nil if contextID is empty, or if that hook has ended, so that a daemon of the hook can run
+// commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil
@@ -82,10 +82,10 @@ func isGone(err error) bool {
 	return errors.As(err, &dialing) && dialing.Op == "dial"
 }
 
-// Run asks the unit's agent to run the command, and waits for the command's end. It returns ErrNotFound if the
-// request does not match a unit, and ErrAmbiguous if the request matches units of several environments. When ctx is
-// done, Run returns an error within interruptGrace. The error names the command if the agent has queued it. The
-// command continues, as in Juju, since the command itself may end its caller.
+// Run asks the unit's agent to run the command, and waits for the command's end. It returns ErrNotFound if
+// the request does not match a unit, and ErrAmbiguous if the request matches units of several environments.
+// When ctx is done, Run returns an error within interruptGrace. The error names the command if the agent has
+// queued it. The command continues, as in Juju, since the command itself may end its caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {
@@ -97,8 +97,8 @@ func Run(ctx context.Context, r Request) (End, error) {
 		force = "yes"
 	}
 
-	// An interrupt must not end this short call immediately: without the answer, Run cannot name the command that
-	// continues.
+	// An interrupt must not end this short call immediately: without the answer, Run cannot name the command
+	// that continues.
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stopGrace := context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, cancel) })
@@ -168,9 +168,9 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	return unitAgent{}, fmt.Errorf("ambiguous unit %q: %w: %s", r.Unit, ErrAmbiguous, strings.Join(names, ", "))
 }
 
-// await polls the agent until the command with this id has ended, and returns the command's result. If the agent
-// does not answer, await retries for up to awayTimeout, since the next agent continues the unit's queue. No agent
-// runs a command twice.
+// await polls the agent until the command with this id has ended, and returns the command's result. If the
+// agent does not answer, await retries for up to awayTimeout, since the next agent continues the unit's
+// queue. No agent runs a command twice.
 func await(ctx context.Context, a unitAgent, id string) (End, error) {
 	lastAnswer := time.Now()
 	for ctx.Err() == nil {
@@ -227,8 +227,8 @@ func (r refusal) Error() string { return r.text }
 // maxAnswer limits the size of an answer, in bytes. An agent keeps 1 MiB of each of a command's two outputs.
 const maxAnswer = 4 << 20
 
-// call sends one request to an agent, and returns the answer. pairs are the keys and values of the request, in turn.
-// call returns a refusal if the agent answers with an error.
+// call sends one request to an agent, and returns the answer. pairs are the keys and values of the request,
+// in turn. call returns a refusal if the agent answers with an error.
 func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -17,12 +17,12 @@ import (
 // The reasons why an action or a hook has failed, if its agent ended before it.
 const (
 	whyKilled  = "its agent died while the action was running, so bijou ended the action"
-	whyUnknown = "its agent died before the end of the action was recorded, so the outcome is unknown"
+	whyUnknown = "its agent died before the outcome was recorded, so the outcome is unknown"
 	whyEnding  = "its agent was stopped, and the action did not end in time"
 )
 
-// actionFacts returns the action as its hook tools see it. For a hook, where a is nil, and for a command it returns
-// nil.
+// actionFacts returns the action as its hook tools see it. For a hook, where a is nil, and for a command it
+// returns nil.
 func actionFacts(a *actions.Action) *hookapi.Action {
 	if a == nil || a.IsCommand() {
 		return nil
@@ -30,7 +30,8 @@ func actionFacts(a *actions.Action) *hookapi.Action {
 	return &hookapi.Action{ID: strconv.Itoa(a.ID), Name: a.Name, Parameters: a.Parameters}
 }
 
-// withAction returns the spec for an action or a command. In a hook, for which a is nil, it returns spec unchanged.
+// withAction returns the spec for an action or a command. In a hook, for which a is nil, it returns spec
+// unchanged.
 func (r *runningHook) withAction(spec hookexec.Spec, a *actions.Action) hookexec.Spec {
 	if a == nil {
 		return spec
@@ -140,8 +141,8 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
-// commitActionEnd commits the action's end and, if o.write is true, the action's changes. It returns the settings
-// that have changed.
+// commitActionEnd commits the action's end and, if o.write is true, the action's changes. It returns the
+// settings that have changed.
 func (u *uniter) commitActionEnd(
 	ctx context.Context,
 	r *runningHook,

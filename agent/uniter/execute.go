@@ -20,9 +20,9 @@ import (
 // now returns the current time in UTC, as the records contain it.
 func now() time.Time { return time.Now().UTC() }
 
-// deployCharm puts the charm into the unit's directory. It commits before it begins, and again once the charm is in
-// place. If the agent dies in between, the next agent cannot know which charm the directory contains, and deploys a
-// charm again.
+// deployCharm puts the charm into the unit's directory. It commits before it begins, and again once the charm
+// is in place. If the agent dies in between, the next agent cannot know which charm the directory contains,
+// and deploys a charm again.
 func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
 		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { w.Deploying = url })
@@ -57,8 +57,8 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error { return recordArrivals(tx, u.Unit, arrivals) })
 }
 
-// recordArrivals adds the arrivals to the unit's queue in tx. It removes the entries that the arrivals mark to be
-// forgotten. It does not read the queue again, since only the unit's loop writes the queue.
+// recordArrivals adds the arrivals to the unit's queue in tx. It removes the entries that the arrivals mark
+// to be forgotten. It does not read the queue again, since only the unit's loop writes the queue.
 func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil
@@ -107,8 +107,8 @@ func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 	return tx.PutMember(unit, a.Relation, a.Member, a.State)
 }
 
-// enterRelation adds the unit to the members of the relation. If the relation is no longer alive, it returns nil and
-// changes nothing.
+// enterRelation adds the unit to the members of the relation. If the relation is no longer alive, it returns
+// nil and changes nothing.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)
@@ -135,8 +135,8 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 	return err
 }
 
-// initialSettings returns the unit's settings in a relation before any hook has run there. The settings contain the
-// unit's private address. They are nil if the unit has no address.
+// initialSettings returns the unit's settings in a relation before any hook has run there. The settings
+// contain the unit's private address. They are nil if the unit has no address.
 func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
 	const public = false
 	address, err := tx.UnitAddress(u.Unit, public)
@@ -153,9 +153,9 @@ func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]stri
 	return settings, nil
 }
 
-// resolveFailure records that the failed hook of the relation counts as done, as the operator has requested. For
-// [state.NoRelation] this is the failed hook of the unit itself. If there is no failed hook, resolveFailure only
-// clears the request.
+// resolveFailure records that the failed hook of the relation counts as done, as the operator has requested.
+// For [state.NoRelation] this is the failed hook of the unit itself. If there is no failed hook,
+// resolveFailure only clears the request.
 func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	var failure *state.Failure
 	err := u.commitStep(ctx, "resolve", func(tx *state.Tx) (err error) {
@@ -188,8 +188,8 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	return nil
 }
 
-// keepUpgradeOwed records that upgrade-charm must run again, if f is the failed upgrade-charm hook of a charm that
-// the unit no longer has. In that case an operator has forced a newer charm since the failure.
+// keepUpgradeOwed records that upgrade-charm must run again, if f is the failed upgrade-charm hook of a charm
+// that the unit no longer has. In that case an operator has forced a newer charm since the failure.
 func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	w, err := tx.Workflow(unit)
 	if err != nil {
@@ -238,9 +238,9 @@ func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	return m.Version, err
 }
 
-// leaveRelation removes the unit from the members of the relation, and removes the unit's records of the relation.
-// If one transaction cannot hold all these changes, leaveRelation only removes some of the records, and the next
-// step continues.
+// leaveRelation removes the unit from the members of the relation, and removes the unit's records of the
+// relation. If one transaction cannot hold all these changes, leaveRelation only removes some of the records,
+// and the next step continues.
 func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	return u.commitStep(ctx, "leave", func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)
@@ -314,8 +314,8 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	panic("internal error: unknown step " + next.String())
 }
 
-// runHook begins a hook if the unit has a slot of the limiter and holds hookLock. Otherwise it waits for the slot,
-// for a change or for quiescedPoll, and returns nil, so that the loop decides again.
+// runHook begins a hook if the unit has a slot of the limiter and holds hookLock. Otherwise it waits for the
+// slot, for a change or for quiescedPoll, and returns nil, so that the loop decides again.
 func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.Snapshot) error {
 	u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
 	if !u.ticket.isGranted() {
@@ -339,9 +339,9 @@ func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.S
 	return nil
 }
 
-// removeUnit records that the unit is dead, and then removes the unit's directory. If the provisioner's leader must
-// remove the unit's records, removeUnit waits for that. Otherwise it removes the records itself. It also kills the
-// hook that a forced removal of the unit may have left running.
+// removeUnit records that the unit is dead, and then removes the unit's directory. If the provisioner's
+// leader must remove the unit's records, removeUnit waits for that. Otherwise it removes the records itself.
+// It also kills the hook that a forced removal of the unit may have left running.
 //
 // gone is true once nothing of the unit is left. Otherwise the caller must call removeUnit again with the next
 // snapshot.
@@ -359,7 +359,8 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 		return err
 	})
 	if err != nil {
-		// If the unit is not found, the provisioner's leader has already removed it. The next snapshot shows that.
+		// If the unit is not found, the provisioner's leader has already removed it. The next snapshot shows
+		// that.
 		return false, state.IgnoreNotFound(err)
 	}
 
@@ -368,14 +369,16 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 		return false, state.RemoveUnit(ctx, u.Update, u.Unit)
 	}
 
-	// Check again later: the provisioner's next leader may run an older binary, which does not remove dead units.
+	// Check again later: the provisioner's next leader may run an older binary, which does not remove dead
+	// units.
 	return false, u.waitForChange(ctx, snap, snap.Now.Add(retireInterval), nil)
 }
 
 // retireInterval is how often the agent of a dead unit checks whether it must remove the unit's records itself.
 const retireInterval = 5 * time.Second
 
-// clearFolder closes the unit's log and removes the unit's directory. It does so only once, and only logs a failure.
+// clearFolder closes the unit's log and removes the unit's directory. It does so only once, and only logs a
+// failure.
 func (u *uniter) clearFolder() {
 	if u.cleared {
 		return

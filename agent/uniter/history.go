@@ -79,8 +79,9 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 	return tx.AddHookRun(u.Unit, r.HookRun)
 }
 
-// countRunRecord increments the number of the next record if r was written. err is the error of the commit that
-// included r. After errRecorded, r also counts as written, since an earlier attempt of that commit has succeeded.
+// countRunRecord increments the number of the next record if r was written. err is the error of the commit
+// that included r. After errRecorded, r also counts as written, since an earlier attempt of that commit has
+// succeeded.
 func (u *uniter) countRunRecord(r runRecord, err error) {
 	isCommitted := err == nil || errors.Is(err, errRecorded)
 	if isCommitted && !r.unlisted {

@@ -80,8 +80,8 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 }
 
 // withRelation returns the hook of a command with the relation in which the command runs, if any. Only the
-// command's process sees that relation. The operation in flight is recorded without the relation, so that a failed
-// command does not put the relation into an error state.
+// command's process sees that relation. The operation in flight is recorded without the relation, so that a
+// failed command does not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -94,8 +94,8 @@ func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	return h
 }
 
-// hookMembers returns the relation's remote units, sorted, as they are after the change that causes the hook. It
-// includes a unit that joins and excludes a unit that departs. A broken hook has no members.
+// hookMembers returns the relation's remote units, sorted, as they are after the change that causes the hook.
+// It includes a unit that joins and excludes a unit that departs. A broken hook has no members.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
 	names := make([]string, 0, len(recorded))
@@ -134,8 +134,8 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	return names
 }
 
-// newContext returns the context that answers the hook's tools. It writes the lines that the hook logs to the unit's
-// log, and keeps the last error among these lines in logged.
+// newContext returns the context that answers the hook's tools. It writes the lines that the hook logs to the
+// unit's log, and keeps the last error among these lines in logged.
 func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	h := f.hook
 	log := func(level, message string) {
@@ -257,9 +257,9 @@ func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, hold
 	return &hookexec.Debug{Socket: d.Socket, Always: named, Owner: d.Owner}, d.String()
 }
 
-// isOperators reports whether the directory of a debug session still belongs to the session's operator. If the
-// directory was removed, another user could create a directory with the same name in /tmp. Without this check, that
-// user's tmux would then run the hooks.
+// isOperators reports whether the directory of a debug session still belongs to the session's operator. If
+// the directory was removed, another user could create a directory with the same name in /tmp. Without this
+// check, that user's tmux would then run the hooks.
 func isOperators(d hookexec.Debug) bool {
 	if d.Owner == nil {
 		return true // an older binary has recorded no owner
@@ -273,8 +273,9 @@ func isOperators(d hookexec.Debug) bool {
 	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
 
-// endStaleDebug ends the debug session of f if its tmux is no longer running, for example because the operator's
-// command was killed. It then removes the session from f, so that the hook runs without the session.
+// endStaleDebug ends the debug session of f if its tmux is no longer running, for example because the
+// operator's command was killed. It then removes the session from f, so that the hook runs without the
+// session.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// HookLimiter limits how many hooks run at a time on one machine. Each running hook needs a slot. Units get slots
-// in the order of their requests. If there are several slots, one of them goes to the unit with the most queued
-// hooks: the hooks of one unit run one after the other, so this unit would otherwise finish last. Several
-// goroutines can use a HookLimiter at once.
+// HookLimiter limits how many hooks run at a time on one machine. Each running hook needs a slot. Units get
+// slots in the order of their requests. If there are several slots, one of them goes to the unit with the
+// most queued hooks: the hooks of one unit run one after the other, so this unit would otherwise finish last.
+// Several goroutines can use a HookLimiter at once.
 type HookLimiter struct {
 	mu        sync.Mutex
 	limit     int           // the number of slots
@@ -57,8 +57,8 @@ func (l *HookLimiter) closeIfDrained() {
 	}
 }
 
-// request records how many hooks the unit's queue holds (owed), and grants free slots to waiting tickets. It returns
-// t, or a new ticket if t is nil. The caller must release the ticket, even if it was not granted.
+// request records how many hooks the unit's queue holds (owed), and grants free slots to waiting tickets. It
+// returns t, or a new ticket if t is nil. The caller must release the ticket, even if it was not granted.
 func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,8 +81,8 @@ const maxHooksInTurn = 2
 // this limit the other units could wait for hours, if long hooks hold all other slots.
 const maxPreferredTurn = 20
 
-// mayContinue reports whether a unit can keep its slot for another hook, after it has run the given number of hooks
-// with its ticket.
+// mayContinue reports whether a unit can keep its slot for another hook, after it has run the given number of
+// hooks with its ticket.
 func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

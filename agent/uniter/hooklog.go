@@ -26,8 +26,8 @@ func beginLine(op state.Op) string {
 	return text
 }
 
-// logOutcome measures and logs the hook's end, and logs the settings that it has changed. failure is empty if the
-// hook has succeeded.
+// logOutcome measures and logs the hook's end, and logs the settings that it has changed. failure is empty if
+// the hook has succeeded.
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
 	u.measureHook(r, failure)
 	defer u.output.Flush()
@@ -49,8 +49,8 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 	u.logEnd(r, failure)
 }
 
-// logEnd writes the end of a hook to the unit's log, and how long other processes held the hook's output open after
-// that. failure is empty if the hook has succeeded.
+// logEnd writes the end of a hook to the unit's log, and how long other processes held the hook's output open
+// after that. failure is empty if the hook has succeeded.
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
 		return // no process ran
@@ -75,8 +75,8 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, duration))
 }
 
-// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and that the hook runs again. If no
-// process of the hook was ever recorded, the hook has not begun, and logUnrecordedEnd logs nothing.
+// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and that the hook runs again.
+// If no process of the hook was ever recorded, the hook has not begun, and logUnrecordedEnd logs nothing.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name,

@@ -16,8 +16,8 @@ const (
 	queueMetric = "bijou_unit_queue_length"
 )
 
-// measureHook adds the duration and result of a hook that has ended to the metrics. failure is empty if the hook has
-// succeeded.
+// measureHook adds the duration and result of a hook that has ended to the metrics. failure is empty if the
+// hook has succeeded.
 func (u *uniter) measureHook(r *runningHook, failure string) {
 	u.State.Metrics().Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result",
 		metrics.Result(failure == ""))

@@ -18,12 +18,12 @@ import (
 // fail has succeeded.
 var errRecorded = errors.New("the hook's outcome has already been recorded")
 
-// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. If the same commit can
-// also begin the next hook, recordOutcome starts that hook. If the commit fails, recordOutcome returns an error, and
-// the caller can call it again.
+// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. If the same commit
+// can also begin the next hook, recordOutcome starts that hook. If the commit fails, recordOutcome returns an
+// error, and the caller can call it again.
 //
-// It commits nothing if the hook must run again: after an interruption without a reason, or if the unit has lost the
-// leadership that the hook's writes need.
+// It commits nothing if the hook must run again: after an interruption without a reason, or if the unit has
+// lost the leadership that the hook's writes need.
 func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
 	u.lastHookEnd = r.endedAt
@@ -80,12 +80,12 @@ func (u *uniter) leaveInFlight() {
 	u.releaseTicket()
 }
 
-// finishOutcome ends the hook in flight after the commit of its outcome. err is the error of that commit. If the
-// outcome is in the store, finishOutcome calls log, and starts next, which is the hook that began in the same commit
-// or nil. If the commit must be tried again, finishOutcome returns err and changes nothing.
+// finishOutcome ends the hook in flight after the commit of its outcome. err is the error of that commit. If
+// the outcome is in the store, finishOutcome calls log, and starts next, which is the hook that began in the
+// same commit or nil. If the commit must be tried again, finishOutcome returns err and changes nothing.
 func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
-	// A unit that was removed by force has no outcome to record. The next snapshot shows that the unit is gone. A
-	// gateway denies the writes of a unit that is dead or gone.
+	// A unit that was removed by force has no outcome to record. The next snapshot shows that the unit is
+	// gone. A gateway denies the writes of a unit that is dead or gone.
 	gone := errors.Is(err, state.ErrNotFound)
 	if errors.Is(err, state.ErrDenied) {
 		dead, readErr := state.Read(ctx, u.State, func(v *state.View) (bool, error) { return isDead(v, u.Unit) })
@@ -111,8 +111,8 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 	return nil
 }
 
-// explainRefusal returns the reason why the hook's writes can never be committed, given the error of their commit.
-// It returns an empty string if there is no error, or if a retry can help.
+// explainRefusal returns the reason why the hook's writes can never be committed, given the error of their
+// commit. It returns an empty string if there is no error, or if a retry can help.
 func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
@@ -128,9 +128,10 @@ func explainRefusal(r *runningHook, err error) string {
 	return ""
 }
 
-// commitSuccess commits the writes of a hook that has succeeded, its record in the history, and the workflow after
-// the hook. If mayContinue is true, the same transaction also begins the next hook, if there is one. commitSuccess
-// returns the settings that have changed, and the next hook or nil. The caller must start the next hook.
+// commitSuccess commits the writes of a hook that has succeeded, its record in the history, and the workflow
+// after the hook. If mayContinue is true, the same transaction also begins the next hook, if there is one.
+// commitSuccess returns the settings that have changed, and the next hook or nil. The caller must start the
+// next hook.
 func (u *uniter) commitSuccess(
 	ctx context.Context,
 	r *runningHook,
@@ -250,8 +251,8 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return recordStorageHook(tx, h)
 }
 
-// recordRelationHook records that a relation hook is done. It clears the relation's failure, and updates the queue's
-// entry of the member that the hook concerns.
+// recordRelationHook records that a relation hook is done. It clears the relation's failure, and updates the
+// queue's entry of the member that the hook concerns.
 func recordRelationHook(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
@@ -302,8 +303,9 @@ func recordStorageHook(tx *state.Tx, h state.Hook) error {
 	return tx.EndStorageHook(h.Storage, attached)
 }
 
-// updateMember updates the queue's entry of the member that a relation hook concerns. After a changed hook it records
-// which version of the member's settings the hook has seen. It removes the entry of a member that has departed.
+// updateMember updates the queue's entry of the member that a relation hook concerns. After a changed hook it
+// records which version of the member's settings the hook has seen. It removes the entry of a member that has
+// departed.
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
 	if name == "" {
@@ -325,9 +327,10 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return tx.PutMember(unit, h.Relation, name, m)
 }
 
-// recordFailure puts the unit's workflow, or the hook's relation, into an error state. For an action it records that
-// the action has failed. A failed update-status hook causes no error state, since it runs again at the next interval.
-// If retry is true, the hook runs again after a backoff, unless an operator has interrupted it.
+// recordFailure puts the unit's workflow, or the hook's relation, into an error state. For an action it
+// records that the action has failed. A failed update-status hook causes no error state, since it runs again
+// at the next interval. If retry is true, the hook runs again after a backoff, unless an operator has
+// interrupted it.
 func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
 	if hook.IsAction(h) {
@@ -386,9 +389,10 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	})
 }
 
-// newFailure returns the failure to record for a hook. before is the previous failure, or nil. If the same hook has
-// failed before, newFailure keeps the time of the first failure, and increases the attempts and the backoff. A hook
-// whose agent died does not increase the backoff. If retry is true, newFailure sets the time of the next attempt.
+// newFailure returns the failure to record for a hook. before is the previous failure, or nil. If the same
+// hook has failed before, newFailure keeps the time of the first failure, and increases the attempts and the
+// backoff. A hook whose agent died does not increase the backoff. If retry is true, newFailure sets the time
+// of the next attempt.
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{
 		Hook:     h,

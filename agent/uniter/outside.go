@@ -19,8 +19,9 @@ import (
 	"bijou/state/charm"
 )
 
-// outside implements [server.Outside], for programs that do not run in a hook. It adds commands to the unit's queue
-// of actions, as `juju exec` does. Other goroutines than the unit's loop use it, so it uses nothing that the loop owns.
+// outside implements [server.Outside], for programs that do not run in a hook. It adds commands to the unit's
+// queue of actions, as `juju exec` does. Other goroutines than the unit's loop use it, so it uses nothing
+// that the loop owns.
 type outside struct{ Options }
 
 // Identify implements [server.Outside].

@@ -14,8 +14,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// readSnapshot reads everything on which the next step of the named unit depends, in one view. madeHooks are the
-// files in the charm's hooks directory.
+// readSnapshot reads everything on which the next step of the named unit depends, in one view. madeHooks are
+// the files in the charm's hooks directory.
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(name); err != nil {
 		return decide.Snapshot{}, err
@@ -36,8 +36,8 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 // readSurroundings reads everything except the members of the unit's relations and the records that only the
 // unit's loop writes. The caller passes the latter as own. known holds the charm's hooks from the last read.
 //
-// The snapshot is gone only if the unit's own record is missing. Any other missing record is an error, since the
-// agent removes the directory of a unit that is gone.
+// The snapshot is gone only if the unit's own record is missing. Any other missing record is an error, since
+// the agent removes the directory of a unit that is gone.
 func readSurroundings(
 	v *state.View,
 	name string,
@@ -110,8 +110,8 @@ func readOperatorRequests(v *state.View, s *decide.Snapshot) error {
 	return nil
 }
 
-// readSettings reads the unit's service, and the settings and versions that determine which hooks run. It returns
-// the service.
+// readSettings reads the unit's service, and the settings and versions that determine which hooks run. It
+// returns the service.
 func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {
 	if service, err = v.Service(s.Unit.Service); err != nil {
 		return service, err
@@ -235,9 +235,9 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	return nil
 }
 
-// readMembership reads the membership of a unit or service in a relation. in is false if the unit or service is
-// not a member. A service is a member once it has set its own settings. A member whose record is damaged does not
-// count as a member: another agent wrote that record, and this unit continues without it.
+// readMembership reads the membership of a unit or service in a relation. in is false if the unit or service
+// is not a member. A service is a member once it has set its own settings. A member whose record is damaged
+// does not count as a member: another agent wrote that record, and this unit continues without it.
 func readMembership(v *state.View, id int, name string) (m state.Member, in bool, err error) {
 	if hook.IsUnit(name) {
 		m, in, err = v.Member(id, name)
@@ -253,9 +253,9 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 	return m, in, err
 }
 
-// concernsUnit reports whether a member of the relation concerns the snapshot's unit. A member is a remote unit, a
-// peer, the unit itself, or a service with its own settings. In container scope, only units with the same principal
-// concern each other.
+// concernsUnit reports whether a member of the relation concerns the snapshot's unit. A member is a remote
+// unit, a peer, the unit itself, or a service with its own settings. In container scope, only units with the
+// same principal concern each other.
 func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
 	if m.Unit == s.Unit.Name {
 		return false
@@ -310,8 +310,8 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 	return err
 }
 
-// readCharmHooks returns the hooks of the charm with this URL. If known holds the hooks of the same charm, or url is
-// empty, it returns known. A charm with the same URL never changes.
+// readCharmHooks returns the hooks of the charm with this URL. If known holds the hooks of the same charm, or
+// url is empty, it returns known. A charm with the same URL never changes.
 func readCharmHooks(
 	v *state.View,
 	service state.Service,

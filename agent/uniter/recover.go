@@ -63,8 +63,8 @@ func isDead(v *state.View, unit string) (bool, error) {
 	return u.Life == state.Dead, err
 }
 
-// recordRestart records that config-changed must run, since charms expect this hook after a restart of the agent.
-// It records nothing for a unit that has not run its install hook.
+// recordRestart records that config-changed must run, since charms expect this hook after a restart of the
+// agent. It records nothing for a unit that has not run its install hook.
 func recordRestart(tx *state.Tx, unit string) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || w.State == "" {
@@ -74,8 +74,8 @@ func recordRestart(tx *state.Tx, unit string) error {
 	return tx.PutWorkflow(unit, w)
 }
 
-// reapHook kills the hook of operation op if it is still running although its agent died, and records the hook as
-// failed. It does nothing if the hook is not running.
+// reapHook kills the hook of operation op if it is still running although its agent died, and records the
+// hook as failed. It does nothing if the hook is not running.
 func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	killed, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 	if err != nil || !killed {
@@ -136,8 +136,9 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 }
 
 // checkRestored compares the unit's directory with the records of a restored environment, and records any
-// difference for the operator. agreed is true if the unit can continue: its records were not restored, nothing
-// differs, or an operator has accepted the difference. Otherwise the caller must watch for changes after revision.
+// difference for the operator. agreed is true if the unit can continue: its records were not restored,
+// nothing differs, or an operator has accepted the difference. Otherwise the caller must watch for changes
+// after revision.
 func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
 	r, err := state.Read(ctx, u.State, func(v *state.View) (restoredUnit, error) {
 		return readRestoredUnit(v, u.Unit)
@@ -177,8 +178,8 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 
 // restoredUnit holds the records with which the directory of a restored unit must agree.
 type restoredUnit struct {
-	// marked is true if the unit has the mark of records that come from a backup. If it is false, all other fields
-	// are zero.
+	// marked is true if the unit has the mark of records that come from a backup. If it is false, all other
+	// fields are zero.
 	marked      bool
 	mark        state.Restored
 	known       knownRuns
@@ -215,8 +216,8 @@ func readStorages(v *state.View, unit string) (all []state.Storage, environment 
 	return all, env.Name, err
 }
 
-// describeMissing returns the description of a difference, extended by the ids of the storage whose directories are
-// missing. differs can be empty.
+// describeMissing returns the description of a difference, extended by the ids of the storage whose
+// directories are missing. differs can be empty.
 func describeMissing(differs string, missing []string) string {
 	text := "the directory of its storage " + strings.Join(missing, ", ") + " is not there"
 	if differs == "" {

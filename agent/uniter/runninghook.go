@@ -45,8 +45,8 @@ type runningHook struct {
 // hasEnded reports whether the hook's process has ended. Only then can outcome and endedAt be read.
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
-// beginHook commits that the hook begins, and then starts the hook. So no hook runs without a record. beginHook does
-// nothing if the hook is an action that an operator has just cancelled.
+// beginHook commits that the hook begins, and then starts the hook. So no hook runs without a record.
+// beginHook does nothing if the hook is an action that an operator has just cancelled.
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {
@@ -84,8 +84,8 @@ func (u *uniter) logLeftOver(s decide.RunHook, snap decide.Snapshot) {
 	}
 }
 
-// previousClient returns the client id of the hook's previous attempt, or an empty string if there was no previous
-// attempt.
+// previousClient returns the client id of the hook's previous attempt, or an empty string if there was no
+// previous attempt.
 func previousClient(s decide.RunHook, snap decide.Snapshot) string {
 	if s.From == decide.FromCrash {
 		return snap.Uniter.Op.ClientID
@@ -105,9 +105,9 @@ func previousClient(s decide.RunHook, snap decide.Snapshot) string {
 }
 
 // renewSocket creates the unit's socket again if the socket was removed, for example by a program that clears
-// temporary directories. If another user has since taken the name of the socket's directory, the socket moves to a
-// different path. A running hook uses the old path, so renewSocket then returns an error instead of moving the
-// socket.
+// temporary directories. If another user has since taken the name of the socket's directory, the socket moves
+// to a different path. A running hook uses the old path, so renewSocket then returns an error instead of
+// moving the socket.
 func (u *uniter) renewSocket() error {
 	path, err := u.Socket()
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	return tx.PutOp(unit, r.op)
 }
 
-// recordCause records that the cause of the hook has been handled: it marks an action as started, clears a request
-// to retry the hook, or removes the hook from its entry in the queue.
+// recordCause records that the cause of the hook has been handled: it marks an action as started, clears a
+// request to retry the hook, or removes the hook from its entry in the queue.
 func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) error {
 	h := r.op.Hook
 	switch {
@@ -197,9 +197,9 @@ func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) erro
 	return nil
 }
 
-// takeRetry clears an operator's request to retry a failed hook, and resets the hook's backoff. If the operator has
-// instead requested that the hook counts as done, takeRetry keeps this request: it came too late for this run, and
-// applies if the hook fails again.
+// takeRetry clears an operator's request to retry a failed hook, and resets the hook's backoff. If the
+// operator has instead requested that the hook counts as done, takeRetry keeps this request: it came too late
+// for this run, and applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
 		return err
@@ -244,8 +244,8 @@ func resetBackoff(tx *state.Tx, unit string, relation int) error {
 	return tx.PutRelationState(unit, relation, rs)
 }
 
-// startProcess runs the hook in a goroutine that closes r.done when the hook ends. The end of ctx does not end the
-// hook, since the loop decides when the hook must end.
+// startProcess runs the hook in a goroutine that closes r.done when the hook ends. The end of ctx does not
+// end the hook, since the loop decides when the hook must end.
 func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
 	interrupted, interrupt := context.WithCancel(ctx)
@@ -298,8 +298,8 @@ func (u *uniter) killHook() {
 	}
 }
 
-// dropHook calls stop to end the hook in flight, and waits for the hook's end. It commits nothing, so the next agent
-// runs the hook again.
+// dropHook calls stop to end the hook in flight, and waits for the hook's end. It commits nothing, so the
+// next agent runs the hook again.
 func (u *uniter) dropHook(stop context.CancelFunc) {
 	stop()
 	<-u.running.done
@@ -309,9 +309,10 @@ func (u *uniter) dropHook(stop context.CancelFunc) {
 
 // endHook ends the hook in flight, if there is one, because the agent is stopping. cause is the cause of that.
 //
-// The hook gets shutdownTimeout to end, and endHook commits its outcome. A hook that takes longer is killed, and runs
-// again later. An action that takes longer is also killed, and endHook commits that the action has failed. If cause
-// is [state.ErrClaimLost], another agent has the machine: endHook interrupts the hook at once, and commits nothing.
+// The hook gets shutdownTimeout to end, and endHook commits its outcome. A hook that takes longer is killed,
+// and runs again later. An action that takes longer is also killed, and endHook commits that the action has
+// failed. If cause is [state.ErrClaimLost], another agent has the machine: endHook interrupts the hook at
+// once, and commits nothing.
 func (u *uniter) endHook(cause error) error {
 	u.ending = true
 	if u.running == nil {
@@ -353,8 +354,8 @@ func (u *uniter) clearRunning() {
 	u.running = nil
 }
 
-// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook. It also renews
-// the unit's socket, and the snapshot from which prepareNext decides.
+// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook. It also
+// renews the unit's socket, and the snapshot from which prepareNext decides.
 func (u *uniter) mayContinue(ctx context.Context) bool {
 	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) {
 		return false
@@ -370,8 +371,9 @@ func (u *uniter) mayContinue(ctx context.Context) bool {
 	return err == nil
 }
 
-// prepareNext returns the hook that follows once the writes of tx are committed, so that the same commit can begin
-// that hook. It returns nil if no hook follows, or if the loop must read the store before it can decide.
+// prepareNext returns the hook that follows once the writes of tx are committed, so that the same commit can
+// begin that hook. It returns nil if no hook follows, or if the loop must read the store before it can
+// decide.
 func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	u.cache.applyWrites(u.Unit, tx.Writes())
 	if !u.cache.isFresh() {

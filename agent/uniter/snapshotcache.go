@@ -12,13 +12,15 @@ import (
 	"bijou/state/actions"
 )
 
-// snapshotCache holds the loop's copy of the store's records, in three parts: the records that only the loop writes
-// (Snapshot.Uniter), the members of relations, and the rest. The first refresh reads all parts. After that, the
-// loop's own commits update the first part. A changed member is read alone. The rest is read again as a whole when
-// any record in it changes. So a unit that is related to a thousand units does not read all of them for each hook.
+// snapshotCache holds the loop's copy of the store's records, in three parts: the records that only the loop
+// writes (Snapshot.Uniter), the members of relations, and the rest. The first refresh reads all parts. After
+// that, the loop's own commits update the first part. A changed member is read alone. The rest is read again
+// as a whole when any record in it changes. So a unit that is related to a thousand units does not read all
+// of them for each hook.
 //
-// The records of the rest come from one revision. A member can be older than that revision until the watch reports
-// the member's change. This is harmless, since the decision is the same as if the loop had read a moment earlier.
+// The records of the rest come from one revision. A member can be older than that revision until the watch
+// reports the member's change. This is harmless, since the decision is the same as if the loop had read a
+// moment earlier.
 type snapshotCache struct {
 	valid        bool            // snap was read, and is current except for its stale parts
 	snap         decide.Snapshot // the copy
@@ -46,9 +48,9 @@ func (c *snapshotCache) markStale(keys []string) {
 	}
 }
 
-// applyWrites applies the writes of the loop's own commit to the cached snapshot: to the records that only the loop
-// writes, and to the next action. If the commit has written another part of the snapshot, applyWrites marks the rest
-// as stale.
+// applyWrites applies the writes of the loop's own commit to the cached snapshot: to the records that only
+// the loop writes, and to the next action. If the commit has written another part of the snapshot,
+// applyWrites marks the rest as stale.
 func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
@@ -83,8 +85,8 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 }
 
 // isOwnKey reports whether a key that the loop has written needs no new read of the rest. Such a key is in
-// Snapshot.Uniter, belongs to an action, or is not in a snapshot: the unit's history, and its own membership and
-// settings in relations.
+// Snapshot.Uniter, belongs to an action, or is not in a snapshot: the unit's history, and its own membership
+// and settings in relations.
 func isOwnKey(unit, key string) bool {
 	return state.WatchUniter(unit).Has(key) ||
 		state.WatchRelations().Has(key) ||
@@ -92,8 +94,8 @@ func isOwnKey(unit, key string) bool {
 		actions.WrittenBy(unit, key)
 }
 
-// noteDecided clears the set of members to compare, if the decision has found no arrivals among them. These members
-// need no comparison until they change again.
+// noteDecided clears the set of members to compare, if the decision has found no arrivals among them. These
+// members need no comparison until they change again.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
 	_, isEnqueue := next.(decide.Enqueue)
 	foundArrivals := isEnqueue || snap.Queued != nil
@@ -112,8 +114,8 @@ func (u *uniter) commitStep(ctx context.Context, step string, f func(tx *state.T
 	return nil
 }
 
-// commit commits f, and updates the cache, so that the loop does not have to read the records that f has written.
-// After an error it invalidates the cache.
+// commit commits f, and updates the cache, so that the loop does not have to read the records that f has
+// written. After an error it invalidates the cache.
 func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	var wrote state.Writes
 	err := u.rawUpdate(ctx, func(tx *state.Tx) error {
@@ -186,8 +188,9 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 // members are read.
 const maxSingleReads = 16
 
-// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, it leaves the
-// cache unchanged: the view may call refresh again, and the second call must not find a partial snapshot.
+// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, it
+// leaves the cache unchanged: the view may call refresh again, and the second call must not find a partial
+// snapshot.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
@@ -227,8 +230,9 @@ func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) er
 	return nil
 }
 
-// readRest returns a snapshot whose rest was read again. It copies the other parts from the cached snapshot. If a
-// relation was added or removed, it also reads all members, since the members of a new relation were not watched.
+// readRest returns a snapshot whose rest was read again. It copies the other parts from the cached snapshot.
+// If a relation was added or removed, it also reads all members, since the members of a new relation were not
+// watched.
 func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(unit); err != nil {
 		return decide.Snapshot{}, err
@@ -253,9 +257,10 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	return fresh, nil
 }
 
-// noteMadeHooks lists the files in the charm's hooks directory, and invalidates the cache if the list has changed.
-// The install hooks of many charms create symlinks to themselves there, as files for all other hooks. Only hooks
-// create such files, so noteMadeHooks lists the directory only at the agent's start and after each hook.
+// noteMadeHooks lists the files in the charm's hooks directory, and invalidates the cache if the list has
+// changed. The install hooks of many charms create symlinks to themselves there, as files for all other
+// hooks. Only hooks create such files, so noteMadeHooks lists the directory only at the agent's start and
+// after each hook.
 func (u *uniter) noteMadeHooks() {
 	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return

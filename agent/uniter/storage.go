@@ -9,8 +9,8 @@ import (
 )
 
 // bindStorage creates the storage's directory and binds the directory to its location in the unit. Before it
-// creates the directory, it checks that the path is free, and commits that the directory can exist from now on. So
-// it never uses a directory that does not belong to the storage.
+// creates the directory, it checks that the path is free, and commits that the directory can exist from now
+// on. So it never uses a directory that does not belong to the storage.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
 	defer func() {
 		if err != nil {
@@ -39,9 +39,9 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 	})
 }
 
-// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It does so once,
-// before any hook of this agent runs. It returns an error if binding fails, except for storage that the unit is
-// about to release. For such storage it only logs the failure.
+// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It does
+// so once, before any hook of this agent runs. It returns an error if binding fails, except for storage that
+// the unit is about to release. For such storage it only logs the failure.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil

@@ -138,8 +138,8 @@ func (u *uniter) close() {
 }
 
 // run is the unit's loop. It waits until the unit's directory agrees with restored records, recovers from an
-// agent that died, and then takes one step after another. After an error it retries, with a pause that grows each
-// time. It returns nil once the unit is gone, or the errors that Run returns.
+// agent that died, and then takes one step after another. After an error it retries, with a pause that grows
+// each time. It returns nil once the unit is gone, or the errors that Run returns.
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential
@@ -256,8 +256,8 @@ const quiescedPoll = 250 * time.Millisecond
 // process that waits to quiesce the unit can take the lock.
 const maxTurn = 5 * time.Second
 
-// beginTurn takes hookLock unless the unit already holds it, and reports whether a hook can run. No hook can run
-// while the unit is quiesced.
+// beginTurn takes hookLock unless the unit already holds it, and reports whether a hook can run. No hook can
+// run while the unit is quiesced.
 func (u *uniter) beginTurn() (bool, error) {
 	if !u.turnBegan.IsZero() {
 		return true, nil
@@ -328,8 +328,8 @@ func (u *uniter) waitForChange(
 	return nil
 }
 
-// renewWatch watches all records on which the unit's steps depend, after the given revision. It keeps the current
-// watch if the unit's relations, secrets and storage are still the same.
+// renewWatch watches all records on which the unit's steps depend, after the given revision. It keeps the
+// current watch if the unit's relations, secrets and storage are still the same.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	if snap.Unit.Life == state.Dead {
 		return u.watch.Renew(ctx, u.State, revision, nil, state.WatchUnit(u.Unit))

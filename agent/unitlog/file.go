@@ -9,8 +9,8 @@ import (
 	"bijou/state/text"
 )
 
-// If the file is larger than these sizes in bytes, it is renamed to .1 and a new file begins. The limit within a hook
-// is much larger, so that the output of a hook usually stays in one file.
+// If the file is larger than these sizes in bytes, it is renamed to .1 and a new file begins. The limit
+// within a hook is much larger, so that the output of a hook usually stays in one file.
 const (
 	maxSizeBetweenHooks = 10 << 20  // applies before the first line of a hook
 	maxSizeWithinHook   = 256 << 20 // applies before all other lines

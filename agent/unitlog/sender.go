@@ -65,8 +65,8 @@ func (s *Sender) wake() {
 	}
 }
 
-// run sends the waiting logs in batches until no log is waiting, Close was called, or the store is gone. After an
-// error it retries, with a pause that grows each time.
+// run sends the waiting logs in batches until no log is waiting, Close was called, or the store is gone.
+// After an error it retries, with a pause that grows each time.
 func (s *Sender) run() {
 	var retry backoff.Exponential
 
@@ -98,8 +98,8 @@ func (s *Sender) run() {
 	}
 }
 
-// take removes the next logs to send from the waiting logs, and returns them. If it returns no logs, it has marked
-// the sender as not running, and the sender's goroutine must end.
+// take removes the next logs to send from the waiting logs, and returns them. If it returns no logs, it has
+// marked the sender as not running, and the sender's goroutine must end.
 func (s *Sender) take() (group []*Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,9 @@ func (s *Sender) take() (group []*Log) {
 	return group
 }
 
-// sendEach sends the logs together. If that fails, it sends them one by one, so that one bad log does not delay the
-// other logs. It adds each log that it could not send to the waiting logs again, and returns the last error.
+// sendEach sends the logs together. If that fails, it sends them one by one, so that one bad log does not
+// delay the other logs. It adds each log that it could not send to the waiting logs again, and returns the
+// last error.
 func (s *Sender) sendEach(group []*Log) error {
 	if s.send(group) == nil {
 		return nil

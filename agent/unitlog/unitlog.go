@@ -1,5 +1,5 @@
-// Package unitlog writes the log of a unit. It writes all lines to a file on the unit's machine. It also sends the
-// lines to the environment's log, except lines for which the store is too slow.
+// Package unitlog writes the log of a unit. It writes all lines to a file on the unit's machine. It also
+// sends the lines to the environment's log, except lines for which the store is too slow.
 //
 // It does not write the agent's own log. The agent uses log/slog.
 package unitlog
@@ -41,8 +41,8 @@ type Log struct {
 	closed      bool
 }
 
-// Open returns the log of a unit. The log writes its lines to the file at path, which it opens for the first line.
-// If path is empty, the log has no file.
+// Open returns the log of a unit. The log writes its lines to the file at path, which it opens for the first
+// line. If path is empty, the log has no file.
 func (s *Sender) Open(unit, path string) *Log {
 	return &Log{Unit: unit, sender: s, file: logFile{path: path}, sent: make(chan struct{})}
 }
@@ -58,8 +58,8 @@ func (l *Log) WriteAt(at time.Time, level, hook, message string) {
 	l.addLine(at, level, hook, message, urgentLine)
 }
 
-// Note adds a line with the current time that is not urgent. Flush does not wake the sender for such a line, so a
-// hook that prints nothing needs no commit of its own for its log.
+// Note adds a line with the current time that is not urgent. Flush does not wake the sender for such a line,
+// so a hook that prints nothing needs no commit of its own for its log.
 func (l *Log) Note(level, hook, message string) {
 	l.addLine(time.Now(), level, hook, message, idleLine)
 }
@@ -91,7 +91,8 @@ func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.enqueueLine(line)
 }
 
-// enqueueLine adds a line to the pending lines, or drops it if too many bytes are pending. The caller holds l.mu.
+// enqueueLine adds a line to the pending lines, or drops it if too many bytes are pending. The caller holds
+// l.mu.
 func (l *Log) enqueueLine(line logs.Line) {
 	if l.pendingSize > maxPending {
 		l.dropped++
@@ -132,9 +133,9 @@ func (l *Log) batch() []logs.Line {
 	return l.pending[:len(l.pending):len(l.pending)]
 }
 
-// removeSent removes the first n pending lines after the sender has sent them. If lines were dropped, it adds a line
-// that reports their number. If lines are pending, it adds the log to the sender again. If it has removed more than
-// batchSize bytes, it first pauses the log, to stay below maxRate.
+// removeSent removes the first n pending lines after the sender has sent them. If lines were dropped, it adds
+// a line that reports their number. If lines are pending, it adds the log to the sender again. If it has
+// removed more than batchSize bytes, it first pauses the log, to stay below maxRate.
 func (l *Log) removeSent(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +170,8 @@ func (l *Log) removeSent(n int) {
 	}
 }
 
-// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file. Lines
-// that are added later are lost. Close is idempotent.
+// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file.
+// Lines that are added later are lost. Close is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

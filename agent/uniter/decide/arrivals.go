@@ -28,8 +28,8 @@ func (m Members) Add(one Member) {
 	}
 }
 
-// newArrivals returns the arrivals of members that have come, changed or gone, and are not yet recorded in the queue.
-// It returns at most MaxArrivals. It returns nil until the unit's start hook has run.
+// newArrivals returns the arrivals of members that have come, changed or gone, and are not yet recorded in
+// the queue. It returns at most MaxArrivals. It returns nil until the unit's start hook has run.
 func (s *Snapshot) newArrivals() []hook.Arrival {
 	if !s.IsQueueOpen() {
 		return nil
@@ -56,8 +56,8 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 func (s *Snapshot) IsQueueOpen() bool { return s.Uniter.Workflow.NextPlace >= firstPlace }
 
 // membersToCompare returns the recorded state of a relation's members, and the members that are present. It
-// leaves out members that have already been compared. So if one of a thousand members has changed, it returns one
-// member.
+// leaves out members that have already been compared. So if one of a thousand members has changed, it returns
+// one member.
 func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberState, present []state.Member) {
 	if s.Uncompared == nil {
 		return s.Uniter.Members[id], s.visibleMembers(id)
@@ -84,8 +84,9 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 	return recorded, present
 }
 
-// visibleMembers returns the members of a relation for which hooks can run. Only the modern dialect has hooks for a
-// service's own settings. For other charms visibleMembers leaves out the remote service, which is the last member.
+// visibleMembers returns the members of a relation for which hooks can run. Only the modern dialect has hooks
+// for a service's own settings. For other charms visibleMembers leaves out the remote service, which is the
+// last member.
 func (s *Snapshot) visibleMembers(id int) []state.Member {
 	members := s.Relations[id].Members
 	if len(members) == 0 || s.Hooks.Dialect == charm.Modern {
@@ -99,8 +100,8 @@ func (s *Snapshot) visibleMembers(id int) []state.Member {
 	return members
 }
 
-// NextPlaceAfter returns the queue's next free place once the arrivals are in the queue. tail is the next free place
-// before that.
+// NextPlaceAfter returns the queue's next free place once the arrivals are in the queue. tail is the next
+// free place before that.
 func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	for _, a := range arrivals {
 		tail = max(tail, a.State.Place+1)
@@ -109,8 +110,8 @@ func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 }
 
 // NextTogether is like [Next], but combines an Enqueue with the hook that follows it. It then returns the
-// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins. In all other cases it
-// returns the step of Next and s.
+// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins. In all other
+// cases it returns the step of Next and s.
 func NextTogether(s Snapshot) (Step, Snapshot) {
 	next := Next(s)
 	enqueue, ok := next.(Enqueue)

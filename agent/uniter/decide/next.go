@@ -72,7 +72,8 @@ func (s *Snapshot) wantsUpgrade() bool {
 }
 
 // wantedCharm returns the charm to deploy after an agent died in the middle of a deployment. The unit's
-// directory may then contain the old or the new charm, and an operator may have chosen a third charm since then.
+// directory may then contain the old or the new charm, and an operator may have chosen a third charm since
+// then.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
 	canUpgrade := w.Failure == nil || s.Upgrade.Force
@@ -181,8 +182,8 @@ func (s *Snapshot) nextInWorkflow() Step {
 	return s.nextAfterStart()
 }
 
-// nextAfterStart returns the next step of a unit whose start hook has run. It handles relations, actions, secrets and
-// the queue, and then update-status, or the end of a dying unit.
+// nextAfterStart returns the next step of a unit whose start hook has run. It handles relations, actions,
+// secrets and the queue, and then update-status, or the end of a dying unit.
 func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextMembership(); step != nil {
 		return step
@@ -238,8 +239,8 @@ func (s *Snapshot) nextMembership() Step {
 	return nil
 }
 
-// nextRelationFailure returns the next step for a relation in an error state. If no step is due, it returns nil and
-// the time of the earliest retry. The time is zero if no retry is scheduled.
+// nextRelationFailure returns the next step for a relation in an error state. If no step is due, it returns
+// nil and the time of the earliest retry. The time is zero if no retry is scheduled.
 func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	var until time.Time
 	for _, id := range s.enteredRelations() {

@@ -35,9 +35,9 @@ func (s Secrets) LabelFor(id, unit string) string {
 	return ""
 }
 
-// nextSecretHook returns the next hook about a secret. If no hook is due, it returns nil and the time at which the
-// next hook becomes due. The time is zero if no such hook is scheduled. Changed secrets come first, since their hooks
-// can make other secret hooks due.
+// nextSecretHook returns the next hook about a secret. If no hook is due, it returns nil and the time at
+// which the next hook becomes due. The time is zero if no such hook is scheduled. Changed secrets come first,
+// since their hooks can make other secret hooks due.
 func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 	if s.Unit.Life != state.Alive {
 		return nil, time.Time{}
@@ -74,9 +74,9 @@ func (s *Snapshot) nextSecretChanged() Step {
 	return nil
 }
 
-// nextManagedSecretHook returns the next hook about a secret that the unit manages: expired, rotate or remove. If no
-// hook is due, it returns nil and the time at which a revision expires or the secret must rotate, whichever is
-// earlier.
+// nextManagedSecretHook returns the next hook about a secret that the unit manages: expired, rotate or
+// remove. If no hook is due, it returns nil and the time at which a revision expires or the secret must
+// rotate, whichever is earlier.
 func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time.Time) {
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 		expires := r.Revisions[n].DueAt
@@ -103,9 +103,9 @@ func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time
 // isDue reports whether a time has come. The zero time never comes.
 func (s *Snapshot) isDue(at time.Time) bool { return !at.IsZero() && !s.Now.Before(at) }
 
-// isGrantedBy returns a function that reports whether a grant of the secret with this id still applies to a unit. A
-// grant for a relation applies to the snapshot's unit and to the relation's other members while the relation exists.
-// Other grants apply while the secret is in Secrets.Granted.
+// isGrantedBy returns a function that reports whether a grant of the secret with this id still applies to a
+// unit. A grant for a relation applies to the snapshot's unit and to the relation's other members while the
+// relation exists. Other grants apply while the secret is in Secrets.Granted.
 func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool {
 	return func(unit string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
@@ -121,12 +121,13 @@ func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool
 	}
 }
 
-// retryInterval is the time after which secret-rotate runs again if its charm has not added a revision, and after
-// which secret-expired runs again if its charm has not removed the revision.
+// retryInterval is the time after which secret-rotate runs again if its charm has not added a revision, and
+// after which secret-expired runs again if its charm has not removed the revision.
 const retryInterval = 5 * time.Minute
 
-// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. If the hook did not
-// rotate the secret, or did not remove the expired revision, the hook becomes due again after retryInterval.
+// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. If the hook
+// did not rotate the secret, or did not remove the expired revision, the hook becomes due again after
+// retryInterval.
 func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) {
 	rev, exists := r.Revisions[h.SecretRevision]
 

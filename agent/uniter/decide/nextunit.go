@@ -8,8 +8,8 @@ import (
 )
 
 // nextAction returns the hook of the oldest pending action, or nil if no action can run now. Actions wait for
-// the unit's first start hook, so that they find the files that the unit's hooks create. They do not wait if a failed
-// hook keeps the unit from starting.
+// the unit's first start hook, so that they find the files that the unit's hooks create. They do not wait if
+// a failed hook keeps the unit from starting.
 func (s *Snapshot) nextAction() Step {
 	w := s.Uniter.Workflow
 	isStarting := !s.IsQueueOpen() && w.Failure == nil
@@ -50,8 +50,9 @@ func (s *Snapshot) nextWhileRunning() Step {
 	return InterruptHook{fmt.Sprintf("the hook had not ended after the hook-timeout of %s", s.HookTimeout)}
 }
 
-// nextAfterCrash returns a step that runs the hook in flight again, since its agent died. Actions, commands and hooks
-// that an operator has interrupted do not run again: for them it returns a step that records the failure.
+// nextAfterCrash returns a step that runs the hook in flight again, since its agent died. Actions, commands
+// and hooks that an operator has interrupted do not run again: for them it returns a step that records the
+// failure.
 func (s *Snapshot) nextAfterCrash(op state.Op) Step {
 	if hook.IsAction(op.Hook) || s.Unit.Interrupts(op) {
 		return FailCrashed{}
@@ -65,8 +66,9 @@ const (
 	whyInterrupted  = "interrupted by an operator"
 )
 
-// nextStorage returns the next step for the unit's storage, or nil if there is no step to take. A dying unit only runs
-// storage-detaching hooks that are already due. It gets no more storage, and keeps its storage until its end.
+// nextStorage returns the next step for the unit's storage, or nil if there is no step to take. A dying unit
+// only runs storage-detaching hooks that are already due. It gets no more storage, and keeps its storage
+// until its end.
 func (s *Snapshot) nextStorage() Step {
 	for _, one := range s.Storages {
 		if one.State == state.StorageDetaching {
@@ -89,8 +91,8 @@ func (s *Snapshot) nextStorage() Step {
 	return nil
 }
 
-// nextAtEnd returns the next of the last hooks of a dying unit: a storage-detaching hook for each attached storage,
-// and then stop.
+// nextAtEnd returns the next of the last hooks of a dying unit: a storage-detaching hook for each attached
+// storage, and then stop.
 func (s *Snapshot) nextAtEnd() Step {
 	for _, one := range s.Storages {
 		if one.State == state.StorageAttached {
@@ -134,14 +136,14 @@ func (s *Snapshot) nextLeaderHook() string {
 	return ""
 }
 
-// isLeaderless reports whether the install hook must wait because the unit's service has no leader yet. The hook
-// may call is-leader to decide whether its unit must set up data that all units share. A charm without leadership
-// hooks does not wait. The wait is short, since every unit's agent campaigns.
+// isLeaderless reports whether the install hook must wait because the unit's service has no leader yet. The
+// hook may call is-leader to decide whether its unit must set up data that all units share. A charm without
+// leadership hooks does not wait. The wait is short, since every unit's agent campaigns.
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
-// nextRelationCreated returns the next step towards a relation-created hook: a step that enters a relation, or one
-// that runs the hook there. Only charms with such a hook take these steps. The steps come before the first
-// config-changed, since these charms send their requests to the remote service in relation-created.
+// nextRelationCreated returns the next step towards a relation-created hook: a step that enters a relation,
+// or one that runs the hook there. Only charms with such a hook take these steps. The steps come before the
+// first config-changed, since these charms send their requests to the remote service in relation-created.
 func (s *Snapshot) nextRelationCreated() Step {
 	for _, id := range s.sortPeersLast() {
 		if s.IsLeaving(id) {

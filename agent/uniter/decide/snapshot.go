@@ -85,8 +85,8 @@ func (s *Snapshot) isOrphaned() bool {
 	return true
 }
 
-// AddVanished adds to Relations, as dead, the relations that the unit has entered but whose records are gone, for
-// example after a forced removal. The unit must still run the last hooks of these relations.
+// AddVanished adds to Relations, as dead, the relations that the unit has entered but whose records are gone,
+// for example after a forced removal. The unit must still run the last hooks of these relations.
 func (s *Snapshot) AddVanished() {
 	for id, rs := range s.Uniter.Relations {
 		if _, exists := s.Relations[id]; !exists && rs.Name != "" {
@@ -102,8 +102,9 @@ func (s *Snapshot) enteredRelations() []int { return sortedKeys(s.Uniter.Relatio
 // sortedKeys returns the keys of m in ascending order.
 func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// CharmHooks records which optional hooks a charm has. If the charm does not have a hook, the unit takes no step
-// for that hook, and its agent does not read the records that concern it. A charm with a dispatch file has all hooks.
+// CharmHooks records which optional hooks a charm has. If the charm does not have a hook, the unit takes no
+// step for that hook, and its agent does not read the records that concern it. A charm with a dispatch file
+// has all hooks.
 type CharmHooks struct {
 	Charm          string // the charm's URL
 	Name           string // the charm's name in its metadata
@@ -126,8 +127,8 @@ func (h CharmHooks) HasCreated(relation string) bool {
 	return h.Dispatch || slices.Contains(h.CreatedIn, relation)
 }
 
-// NewCharmHooks returns the hooks of charm c, whose URL is url. made are the files in the charm's hooks directory,
-// which also count as hooks. NewCharmHooks does not set the dialect.
+// NewCharmHooks returns the hooks of charm c, whose URL is url. made are the files in the charm's hooks
+// directory, which also count as hooks. NewCharmHooks does not set the dialect.
 func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 	names := append(slices.Clone(c.Hooks), made...)
 	has := func(name string) bool { return c.HasDispatch || slices.Contains(names, name) }
@@ -206,8 +207,8 @@ type Resolve struct{ Relation int }
 // LeaveRelation ends the unit's membership in a relation whose last hook is done.
 type LeaveRelation struct{ Relation int }
 
-// SetDying marks a subordinate unit as dying, since its relation to its principal has ended. It does nothing if a new
-// relation now connects the two units.
+// SetDying marks a subordinate unit as dying, since its relation to its principal has ended. It does nothing
+// if a new relation now connects the two units.
 type SetDying struct{}
 
 // Finish removes the remains of a unit that has stopped or is gone.

@@ -32,8 +32,8 @@ func ErrorState(kind string) string {
 	return ""
 }
 
-// firstPlace is the queue's first place. The start hook opens the queue: until it has run, [state.Workflow].NextPlace
-// is lower than firstPlace.
+// firstPlace is the queue's first place. The start hook opens the queue: until it has run,
+// [state.Workflow].NextPlace is lower than firstPlace.
 const firstPlace = 1
 
 // StateAfter returns the state of workflow w after hook h has succeeded.
@@ -66,9 +66,9 @@ func mayPrecedeStart(kind string) bool {
 	return false
 }
 
-// WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as done. seen is the version
-// of the hook's subject that the hook has seen. The subject is the configuration for config-changed, the leader
-// settings for leader-settings-changed, and the resources for install and upgrade-charm.
+// WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as done. seen is the
+// version of the hook's subject that the hook has seen. The subject is the configuration for config-changed,
+// the leader settings for leader-settings-changed, and the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State = StateAfter(h, w)
 	w.Failure = nil
@@ -100,8 +100,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	return w
 }
 
-// WithCharm returns the workflow after the charm with this URL was deployed. The charm's upgrade-charm hook becomes
-// due, unless the unit was never installed or already had this charm. An error state stays.
+// WithCharm returns the workflow after the charm with this URL was deployed. The charm's upgrade-charm hook
+// becomes due, unless the unit was never installed or already had this charm. An error state stays.
 func WithCharm(w state.Workflow, charm string) state.Workflow {
 	if w.Charm != charm {
 		w.UpgradeOwed = !neverInstalled(w)
@@ -111,8 +111,8 @@ func WithCharm(w state.Workflow, charm string) state.Workflow {
 	return w
 }
 
-// RetryDelay returns the delay before a hook is retried after the given number of failures in a row. The delay is
-// 5 s after the first failure, and doubles with each further failure, up to 5 min.
+// RetryDelay returns the delay before a hook is retried after the given number of failures in a row. The
+// delay is 5 s after the first failure, and doubles with each further failure, up to 5 min.
 func RetryDelay(failures int) time.Duration {
 	doublings := max(failures, 1) - 1
 	doublings = min(doublings, 10) // prevents an overflow

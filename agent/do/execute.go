@@ -95,7 +95,7 @@ func explainStartError(argv []string, err error) (int, error) {
 		exit = exitNotFound
 	}
 
-	// The error repeats the command's name, so take only the cause from err.
+	// err contains the command's name. The returned error adds that name itself, so keep only the cause of err.
 	var execErr *exec.Error
 	var pathErr *fs.PathError
 	switch {

@@ -117,29 +117,9 @@ func Arrivals(
 		present = nil
 	}
 
-	// Find the members that changed before sorting, since a relation usually has few of them among many
-	// members.
-	var changed []member
-	recordedPresent := 0 // how many recorded members are present
-	for _, p := range present {
-		before, isRecorded := recorded[p.Unit]
-		if isRecorded {
-			recordedPresent++
-		}
-
-		m := member{name: p.Unit, version: p.Version, in: true}
-		if m.update(before, tail) != before {
-			changed = append(changed, m)
-		}
-	}
-	if recordedPresent < len(recorded) {
-		changed = append(changed, findGone(recorded, present, tail)...)
-	}
-	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
-
 	// Each new pending hook gets its own place.
 	var arrivals []Arrival
-	for _, m := range changed {
+	for _, m := range findChanged(recorded, present, tail) {
 		before, isKnown := recorded[m.name]
 		after := m.update(before, tail)
 		if after.Place == tail {
@@ -163,6 +143,29 @@ type member struct {
 	name    string
 	version int64 // the version of its settings; 0 if it is not in the relation
 	in      bool  // it is in the relation
+}
+
+// findChanged returns the members whose recorded state must change, sorted by name. It sorts only these
+// members, since usually few of many members have changed.
+func findChanged(recorded map[string]state.MemberState, present []state.Member, tail int64) (changed []member) {
+	recordedPresent := 0 // how many recorded members are present
+	for _, p := range present {
+		before, isRecorded := recorded[p.Unit]
+		if isRecorded {
+			recordedPresent++
+		}
+
+		m := member{name: p.Unit, version: p.Version, in: true}
+		if m.update(before, tail) != before {
+			changed = append(changed, m)
+		}
+	}
+
+	if recordedPresent < len(recorded) {
+		changed = append(changed, findGone(recorded, present, tail)...)
+	}
+	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
+	return changed
 }
 
 // findGone returns the recorded members that are not present, unless their recorded state already shows that

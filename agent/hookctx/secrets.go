@@ -370,13 +370,13 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 
 	unit := c.opts.Facts.Unit
 	consumer, isConsumer := s.record.Consumers[unit]
-	toRead := s.record.Latest
 	toTrack := s.record.Latest
 	if isConsumer && !q.Refresh {
 		toTrack = consumer.Revision
-		if !q.Peek {
-			toRead = toTrack
-		}
+	}
+	toRead := toTrack
+	if q.Peek {
+		toRead = s.record.Latest
 	}
 
 	content, err := c.openSecret(ctx, s, toRead)

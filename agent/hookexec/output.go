@@ -76,17 +76,7 @@ func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 			continue // a signal interrupted poll
 		}
 
-		for i, sink := range sinks {
-			if fds[i].Revents == 0 {
-				continue
-			}
-			if over := sink.readOnce(int(fds[i].Fd), buffer); over {
-				unix.Close(int(fds[i].Fd))
-				fds[i].Fd = -1
-				open--
-			}
-		}
-
+		open -= readReady(fds, sinks, buffer)
 		if wake.Revents != 0 {
 			ended = time.Now()
 			wake.Fd = -1
@@ -111,6 +101,23 @@ func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	if len(r.leftOpen) > 0 || held >= time.Second {
 		r.heldFor = held
 	}
+}
+
+// readReady reads once from each output that poll has found ready, and passes the data to the output's sink. It
+// closes the outputs that have ended, sets their Fd to -1, and returns their number.
+func readReady(fds []unix.PollFd, sinks [2]*lineSink, buffer []byte) (closed int) {
+	for i, sink := range sinks {
+		if fds[i].Revents == 0 {
+			continue
+		}
+		if over := sink.readOnce(int(fds[i].Fd), buffer); over {
+			unix.Close(int(fds[i].Fd))
+			fds[i].Fd = -1
+			closed++
+		}
+	}
+
+	return closed
 }
 
 // pollTimeout returns the timeout for the next poll in milliseconds, rounded up. ended is when the hook's

@@ -80,9 +80,9 @@ func (u *uniter) leaveInFlight() {
 	u.releaseTicket()
 }
 
-// finishOutcome ends the hook in flight after the commit of its outcome. err is the error of that commit. If
-// the outcome is in the store, finishOutcome calls log, and starts next, which is the hook that began in the
-// same commit or nil. If the commit must be tried again, finishOutcome returns err and changes nothing.
+// finishOutcome ends the hook in flight after the commit of its outcome. err is the error of that commit, and
+// next is the hook that the same commit began, or nil. If the outcome is in the store, finishOutcome calls log
+// and starts next. If the commit must be tried again, finishOutcome returns err and changes nothing.
 func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
 	// A unit that was removed by force has no outcome to record. The next snapshot shows that the unit is
 	// gone. A gateway denies the writes of a unit that is dead or gone.
@@ -345,7 +345,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	if interrupted {
 		retry = false
 	}
-	fail := func(before *state.Failure) *state.Failure {
+	failureAfter := func(before *state.Failure) *state.Failure {
 		f := newFailure(before, h, r, retry, now())
 		f.Interrupted = interrupted
 		f.ClientID = op.ClientID
@@ -357,9 +357,8 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		if err != nil {
 			return err
 		}
-
 		rs.State = state.RelationError
-		rs.Failure = fail(rs.Failure)
+		rs.Failure = failureAfter(rs.Failure)
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 
@@ -367,26 +366,28 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	if errorState == "" {
 		return nil
 	}
-
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 		// Storage hooks run before install, and install must still run if a storage hook has failed.
 		beforeInstall := w.State == "" || w.Uninstalled
 		w.Uninstalled = beforeInstall && h.Storage != ""
 		w.State = errorState
-		w.Failure = fail(w.Failure)
+		w.Failure = failureAfter(w.Failure)
 		w.Failure.Charm = w.Charm
-
-		// The failed hook has seen this version. If an operator resolves the failure, only a newer version
-		// makes the hook run again.
-		switch h.Kind {
-		case hook.ConfigChanged:
-			w.ConfigVersion = op.Version
-		case hook.LeaderSettingsChanged:
-			w.LeaderVersion = op.Version
-		case hook.Install, hook.UpgradeCharm:
-			w.ResourcesVersion = op.Version
-		}
+		noteSeenVersion(w, op)
 	})
+}
+
+// noteSeenVersion records the version of the failed hook's subject that the hook has seen. So if an operator
+// resolves the failure, only a newer version makes the hook run again.
+func noteSeenVersion(w *state.Workflow, op state.Op) {
+	switch op.Hook.Kind {
+	case hook.ConfigChanged:
+		w.ConfigVersion = op.Version
+	case hook.LeaderSettingsChanged:
+		w.LeaderVersion = op.Version
+	case hook.Install, hook.UpgradeCharm:
+		w.ResourcesVersion = op.Version
+	}
 }
 
 // newFailure returns the failure to record for a hook. before is the previous failure, or nil. If the same

@@ -231,6 +231,7 @@ type knownRuns struct {
 	charm   string          // the URL of the charm that the unit's directory must contain, or empty
 	running string          // the run in flight, or empty
 	last    string          // the run that ended last, or empty
+	lastEnd time.Time       // when last ended
 	ended   map[string]bool // all runs that have ended
 }
 
@@ -255,25 +256,25 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	}
 
 	k = knownRuns{charm: w.Charm, running: op.ID, ended: map[string]bool{}}
-	var lastEnd time.Time
-	add := func(id string, ended time.Time) {
-		k.ended[id] = true
-		if !ended.Before(lastEnd) {
-			k.last = id
-			lastEnd = ended
-		}
-	}
-
 	for _, h := range history {
-		add(h.ID, h.Ended)
+		k.addEnded(h.ID, h.Ended)
 	}
 	for _, a := range queued {
 		if a.Run != "" {
-			add(a.Run, a.Completed)
+			k.addEnded(a.Run, a.Completed)
 		}
 	}
 
 	return k, nil
+}
+
+// addEnded adds a run that has ended at the given time.
+func (k *knownRuns) addEnded(id string, end time.Time) {
+	k.ended[id] = true
+	if !end.Before(k.lastEnd) {
+		k.last = id
+		k.lastEnd = end
+	}
 }
 
 // compareFolder compares the unit's directory with its records. It returns a description of the difference,

@@ -307,7 +307,8 @@ func (u *uniter) dropHook(stop context.CancelFunc) {
 	u.clearRunning()
 }
 
-// endHook ends the hook in flight, if there is one, because the agent is stopping. cause is the cause of that.
+// endHook ends the hook in flight, if there is one, because the agent is stopping. cause is the reason why the
+// agent is stopping.
 //
 // The hook gets shutdownTimeout to end, and endHook commits its outcome. A hook that takes longer is killed,
 // and runs again later. An action that takes longer is also killed, and endHook commits that the action has

@@ -41,13 +41,16 @@ func (r Resource) Identity() any { return r.Version }
 // must have stored the content with [state.State.PutFile]. Put changes nothing if the content and the file's
 // name are the same as in the current version. It returns [state.ErrNotFound] if the service does not exist
 // or its charm does not declare the resource, and [state.ErrDead] if the service is dying.
-func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot attach resource %q to application %q: %w", r.Name, service, err)
-		}
-	}()
+func Put(tx *state.Tx, service string, r Resource) (Resource, error) {
+	stored, err := put(tx, service, r)
+	if err != nil {
+		return stored, fmt.Errorf("cannot attach resource %q to application %q: %w", r.Name, service, err)
+	}
+	return stored, nil
+}
 
+// put does what Put does, but does not wrap its errors.
+func put(tx *state.Tx, service string, r Resource) (Resource, error) {
 	s, err := tx.AliveService(service)
 	if err != nil {
 		return r, err
@@ -73,12 +76,8 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	}
 
 	if !exists {
-		attached, err := List(tx.View, s.Name)
-		if err != nil {
+		if err := checkCount(tx.View, s.Name); err != nil {
 			return r, err
-		}
-		if len(attached) >= MaxPerService {
-			return r, fmt.Errorf("the application already has %d resources, which is the limit", len(attached))
 		}
 	}
 
@@ -92,6 +91,18 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	}
 
 	return r, tx.Keys().Put(key, r)
+}
+
+// checkCount returns an error if the service cannot have another resource.
+func checkCount(v *state.View, service string) error {
+	attached, err := List(v, service)
+	if err != nil {
+		return err
+	}
+	if len(attached) >= MaxPerService {
+		return fmt.Errorf("the application already has %d resources, which is the limit", len(attached))
+	}
+	return nil
 }
 
 // Get reads a service's resource. It returns [state.ErrNotFound] if the service does not have the resource.

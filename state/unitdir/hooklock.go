@@ -65,7 +65,7 @@ type Quiesced struct {
 //
 // TryQuiesce does not create files, since the agent may run as a different user. It does not notice a running
 // hook whose agent was killed.
-func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
+func (f Folder) TryQuiesce() (*Quiesced, error) {
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Quiesced{folder: f}, nil
@@ -86,15 +86,19 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	defer attempt.Close()
 
 	q := &Quiesced{folder: Folder(resolved)}
-	defer func() {
-		if err != nil {
-			_ = q.Close()
-		}
-	}()
+	if err := q.tryLocks(); err != nil {
+		_ = q.Close()
+		return nil, err
+	}
+	return q, nil
+}
 
+// tryLocks takes the locks that keep agents and hooks of the unit from starting. The caller must close q even
+// after an error. Only one process at a time can call tryLocks for a unit.
+func (q *Quiesced) tryLocks() error {
 	hookLockInUse, err := q.folder.isHookLockInUse()
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	// An agent holds the lock of the directory exclusively, so no agent can start while q shares that lock.
@@ -102,22 +106,18 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	err = q.hold(osutil.TryShare, q.folder.Path("lock"))
 	isAgentRunning := errors.Is(err, osutil.ErrLocked)
 	if err != nil && !isAgentRunning {
-		return nil, err
+		return err
 	}
 	if isAgentRunning && !hookLockInUse {
-		return nil, ErrAgentUnaware
+		return ErrAgentUnaware
 	}
 
 	// While q shares the hook lock, a running agent cannot take that lock exclusively for a hook.
 	err = q.hold(osutil.TryShare, q.folder.hookLockPath())
 	if errors.Is(err, osutil.ErrLocked) {
-		return nil, ErrHookRuns
+		return ErrHookRuns
 	}
-	if err != nil {
-		return nil, err
-	}
-
-	return q, nil
+	return err
 }
 
 // isHookLockInUse reports whether an agent, or another process that quiesces the unit, holds the hook lock. An

@@ -122,8 +122,7 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 }
 
 // nextInWorkflow returns the next step of a unit without a failed hook. Its checks follow the order of the
-// unit's life: deploy, upgrade, storage, install, leader, config-changed, start. After an upgrade,
-// config-changed comes before the leader hooks.
+// unit's life: deploy, upgrade, storage, install. The steps after that follow in nextAfterInstall.
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	isAlive := s.Unit.Life == state.Alive
@@ -154,9 +153,18 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
 
-	// A dying unit gets no new settings, except before its start hook.
+	return s.nextAfterInstall()
+}
+
+// nextAfterInstall returns the next step of a unit whose install hook has run. Its checks follow the order of
+// the unit's life: relation-created, leader hooks, config-changed, start. After an upgrade, config-changed
+// comes first.
+func (s *Snapshot) nextAfterInstall() Step {
+	w := s.Uniter.Workflow
 	beforeStart := w.State == stateInstalled
-	takesConfig := beforeStart || isAlive
+
+	// A dying unit gets no new settings, except before its start hook.
+	takesConfig := beforeStart || s.Unit.Life == state.Alive
 
 	// A new charm sees its settings before any leader hook.
 	if w.ConfigOwedFirst && takesConfig {

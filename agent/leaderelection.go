@@ -35,6 +35,7 @@ type candidates struct {
 // recheckInterval is how often a leader that is being removed looks for candidates in other processes.
 const recheckInterval = 3 * time.Second
 
+// newLeaderElection returns an election without candidates, which campaigns in the session of p.
 func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderElection {
 	return &leaderElection{presence: p, state: st, log: log, services: map[string]*candidates{}}
 }

@@ -33,6 +33,7 @@ type outage struct {
 	shownCause string // the cause that the status shows, or empty
 }
 
+// newOutageLog returns an outageLog that writes to log. The caller can set its report.
 func newOutageLog(log *slog.Logger) *outageLog {
 	return &outageLog{log: log, outages: map[string]outage{}}
 }

@@ -36,6 +36,7 @@ type presence struct {
 // reportTimeout limits one report of an agent's trouble.
 const reportTimeout = 5 * time.Second
 
+// newPresence returns a presence with its own session and without agents. The caller can replace the session.
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
 	const announces = true
 	return &presence{

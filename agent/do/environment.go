@@ -39,7 +39,8 @@ func (r *run) buildEnv(d workDir, client string) []string {
 	// The command gets only PATH and the variables of a hook. All other variables are the operator's.
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
-		if value != "" && (isHookVariable(name) || name == "PATH") {
+		fromHook := isHookVariable(name) || name == "PATH"
+		if fromHook && value != "" {
 			env = append(env, pair)
 		}
 	}

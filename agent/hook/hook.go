@@ -160,7 +160,10 @@ func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relatio
 // false if no entry has a pending hook.
 func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
 	for e := range entries {
-		if e.State.Pending != "" && (!ok || e.compare(first) < 0) {
+		if e.State.Pending == "" {
+			continue
+		}
+		if !ok || e.compare(first) < 0 {
 			first = e
 			ok = true
 		}

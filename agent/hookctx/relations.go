@@ -73,7 +73,9 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 	for _, ep := range stored.Endpoints {
 		end := hookapi.End{Service: ep.Service, Name: ep.Name, Role: hookapi.Role(ep.Role)}
 		for _, m := range members {
-			if serviceOf(m.Unit) == ep.Service && (own == "" || m.Principal == own) {
+			isAtEnd := serviceOf(m.Unit) == ep.Service
+			isVisible := own == "" || m.Principal == own
+			if isAtEnd && isVisible {
 				end.Units = append(end.Units, m.Unit)
 			}
 		}

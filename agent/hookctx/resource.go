@@ -37,7 +37,7 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
 	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {
-			return r, errors.New("cannot get resources: only a unit's agent has a directory for them")
+			return r, errors.New("cannot get resources: only the hooks that a unit's agent runs have a directory for resources")
 		}
 
 		r, err = view(ctx, c, func(v *state.View) (resources.Resource, error) {

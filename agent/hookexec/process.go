@@ -130,7 +130,7 @@ func killGroup(pgid int) error {
 			return fmt.Errorf("cannot kill the hook's process group %d: %w", pgid, err)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("cannot kill the hook's process group %d: it does not end", pgid)
+			return fmt.Errorf("cannot kill the hook's process group %d: a process of the group does not end", pgid)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

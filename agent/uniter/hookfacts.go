@@ -73,7 +73,7 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 
 	f.debug, f.holder = debugSession(snap.Debug, h)
 	if snap.Hooks.Charm != snap.Unit.Charm {
-		return f, fmt.Errorf("cannot prepare hook %q: charm %q is not in the state", h.Name, snap.Unit.Charm)
+		return f, fmt.Errorf("cannot prepare hook %q: charm %q does not exist in the model", h.Name, snap.Unit.Charm)
 	}
 
 	return f, nil

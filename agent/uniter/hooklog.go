@@ -84,4 +84,5 @@ func (u *uniter) logUnrecordedEnd(op state.Op) {
 	}
 }
 
+// formatDuration returns a duration for the log, in milliseconds.
 func formatDuration(d time.Duration) string { return d.Round(time.Millisecond).String() }

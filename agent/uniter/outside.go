@@ -34,8 +34,9 @@ func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err err
 	if c.Line == "" {
 		return 0, errors.New("no command given")
 	}
-	if c.Relation == "" && (c.RemoteUnit != "" || c.RemoteService != "") {
-		return 0, errors.New("a remote unit or application needs a relation")
+	namesRemote := c.RemoteUnit != "" || c.RemoteService != ""
+	if namesRemote && c.Relation == "" {
+		return 0, errors.New("a remote unit or application can be given only together with a relation")
 	}
 
 	err = o.Update(ctx, func(tx *state.Tx) (err error) {
@@ -143,8 +144,8 @@ func findRelation(records state.Uniter, c server.Command) (*actions.Relation, er
 
 	r := records.Relations[id]
 	if c.RemoteService != "" && c.RemoteService != r.RemoteService {
-		return nil, fmt.Errorf("application %q is not at the other end of relation %q: %q is",
-			c.RemoteService, c.Relation, r.RemoteService)
+		return nil, fmt.Errorf("the remote application of relation %q is %q, and not %q",
+			c.Relation, r.RemoteService, c.RemoteService)
 	}
 
 	remote, err := chooseRemote(records.Members[id], c)

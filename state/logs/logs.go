@@ -74,7 +74,7 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 
 	for len(parts) > 0 {
 		if err := s.Update(ctx, func(tx *state.Tx) error { return appendParts(tx, parts) }); err != nil {
-			return fmt.Errorf("cannot log for %q: %w", slices.Sorted(maps.Keys(parts)), err)
+			return fmt.Errorf("cannot write the logs of %q: %w", slices.Sorted(maps.Keys(parts)), err)
 		}
 
 		// The first part of each log is written.

@@ -185,7 +185,7 @@ func (f Folder) moveFromLegacy() error {
 	}
 	defer lock.Close()
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
-		return fmt.Errorf("the unit has a second directory, %q: move the wrong one away", former)
+		return fmt.Errorf("the unit has two directories, %q and %q: move the wrong directory away", string(f), former)
 	}
 
 	// Create the symlink at the new path first, where it points to itself. Then the symlink and the directory

@@ -26,6 +26,7 @@ func (f Folder) OpenHookLock() (*HookLock, error) {
 	return &HookLock{file}, nil
 }
 
+// hookLockPath returns the path of the file of the HookLock.
 func (f Folder) hookLockPath() string { return f.Path("hook.lock") }
 
 // TryBegin takes the lock exclusively until End, so that hooks can run. It returns false if the unit is

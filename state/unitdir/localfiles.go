@@ -25,6 +25,7 @@ type charmManifest struct {
 	Files []string `json:"files"`
 }
 
+// charmFileListPath returns the path of the file with the charmManifest.
 func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 
 // readCharmFileList returns the files that came with the charm. If there is no list, it returns an empty set.
@@ -220,7 +221,7 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	return nil
 }
 
-// copyFile copies a file of the old charm into the new one.
+// copyFile copies a file of the old charm into the new charm, with its mode.
 func (p *preserver) copyFile(name string) error {
 	src, err := p.root.Open(oldPath(name))
 	if err != nil {

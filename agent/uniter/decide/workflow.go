@@ -38,12 +38,13 @@ const firstPlace = 1
 
 // StateAfter returns the state of workflow w after hook h has succeeded.
 func StateAfter(h state.Hook, w state.Workflow) string {
+	beforeInstall := w.State == "" || w.Uninstalled
 	switch {
 	case hook.IsAction(h):
 		return w.State
 	case h.Kind == hook.Install:
 		return stateInstalled
-	case h.Storage != "" && (w.State == "" || w.Uninstalled):
+	case h.Storage != "" && beforeInstall:
 		return ""
 	case h.Kind == hook.Stop:
 		return stateStopped

@@ -44,11 +44,11 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 }
 
 // removeStorage removes a storage's directory, and then its record. It does nothing if a unit has the storage,
-// if the storage is not being removed, or if its record does not decode.
+// if the storage is not being removed, or if its record is damaged.
 func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
 	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
 	if m.State.Skips(err) {
-		return nil
+		return nil // the record is damaged
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)

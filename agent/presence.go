@@ -164,7 +164,7 @@ func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if _, known := p.agents[agent]; known {
+	if _, known := p.agents[agent]; known { // unless removeAgent was called in the meantime
 		p.agents[agent] = s
 	}
 	if p.ready != nil {

@@ -283,6 +283,7 @@ func UnitSockets(unit string) (paths []string) {
 		}
 	}
 
+	// Leave out paths that do not exist or are not sockets.
 	return slices.DeleteFunc(paths, func(path string) bool {
 		info, err := os.Lstat(path)
 		return err != nil || info.Mode().Type() != fs.ModeSocket

@@ -85,8 +85,9 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 			return err
 		}
 
-		if time.Since(begin) > backoff.MaxDelay {
-			retry.Reset()
+		hasRunLong := time.Since(begin) > backoff.MaxDelay
+		if hasRunLong {
+			retry.Reset() // this is not one of several failures in a row
 		}
 		log.Error("the unit's agent has ended; starting it again", "error", err)
 		pause := retry.Next()

@@ -36,7 +36,8 @@ func (r *run) buildEnv(d workDir, client string) []string {
 		r.logs.write(r.Unit, "WARNING", warning)
 	}
 
-	// The command gets only PATH and the variables of a hook. All other variables are the operator's.
+	// Of a hook's environment, add only PATH and the variables that belong to a hook. For all other
+	// variables, the command gets the operator's values.
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
 		fromHook := isHookVariable(name) || name == "PATH"

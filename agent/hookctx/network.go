@@ -92,6 +92,7 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 		Ingress:    []string{at.Value},
 	}
 
+	// The unit's traffic to other hosts comes from its own address.
 	if ip := net.ParseIP(at.Value); ip != nil {
 		n.Egress = []string{HostSubnet(ip.String())}
 	}

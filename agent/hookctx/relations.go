@@ -97,7 +97,8 @@ func principalOf(members []state.Member, unit string) string {
 	return members[i].Principal
 }
 
-// vanishedRelation describes the hook's relation if it is gone from the store.
+// vanishedRelation returns the hook's relation as the hook's facts describe it, for a relation that is gone
+// from the store.
 func (c *Context) vanishedRelation() hookapi.Relation {
 	f := c.opts.Facts
 	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.opts.RelationName}}}

@@ -85,7 +85,7 @@ func (c *Context) loadSecrets(ctx context.Context) error {
 // add adds a secret to the cache, and determines whether the unit can read the secret.
 func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
 	var failed error // of the last relation that could not be read
-	readable := r.IsReadableBy(unit, func(_ string, g secret.Grant) bool {
+	appliesStill := func(_ string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(sc.service.Granted, r.ID)
 		}
@@ -96,7 +96,9 @@ func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cached
 			failed = err
 		}
 		return err == nil
-	})
+	}
+
+	readable := r.IsReadableBy(unit, appliesStill)
 	if failed != nil {
 		return nil, failed
 	}

@@ -239,7 +239,8 @@ func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box
 		return nil, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	stopWatching := context.AfterFunc(ctx, func() { conn.Close() }) // ends a blocked Read or Write
+	defer stopWatching()
 
 	box := amp.Append(nil, wire.KeyCommand, command)
 	box = amp.Append(box, wire.KeyAsk, "1")
@@ -270,6 +271,7 @@ func readAnswer(conn net.Conn) (amp.Box, error) {
 			return box, nil
 		}
 
+		// The box is not complete yet.
 		n, err := conn.Read(chunk)
 		decoder.Feed(chunk[:n])
 		if n == 0 && err != nil {

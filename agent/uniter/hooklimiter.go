@@ -129,7 +129,8 @@ func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
 		next := l.queue[0]
 		if l.limit > 1 && l.preferred == nil {
-			// If several units have the most queued hooks, MaxFunc returns the first of them.
+			// Prefer the unit with the most queued hooks. If there are several such units, MaxFunc returns the
+			// first of them.
 			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) })
 			l.preferred = next
 		}

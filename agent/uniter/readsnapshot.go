@@ -247,7 +247,7 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 		in = m.Version > 0
 	}
 
-	if v.Skips(err) {
+	if v.Skips(err) { // the record is damaged
 		return m, false, nil
 	}
 	return m, in, err

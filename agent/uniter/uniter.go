@@ -158,6 +158,8 @@ func (u *uniter) run(ctx context.Context) error {
 
 		if err == nil {
 			retry.Reset()
+			// Without the secret keys the steps succeed, but hooks that use secrets fail. The status shows
+			// that.
 			u.NoteAttempt(ctx, u.checkSecretKeys(ctx), time.Time{})
 			continue
 		}

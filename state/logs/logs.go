@@ -364,8 +364,9 @@ func ParseLevel(level string) (int, error) {
 
 // levelRank returns the rank of a level, from 1 for TRACE. It returns 0 if the text is not a level.
 func levelRank(level string) int {
-	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"},
-		strings.ToUpper(level))
+	levels := []string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
+	i := slices.Index(levels, strings.ToUpper(level)) // -1 if the text is not a level
+	return i + 1
 }
 
 // Remove removes all lines of a unit's or machine's log.

@@ -213,7 +213,7 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 			return err
 		}
 		return p.root.Symlink(target, newPath(name))
-	case 0:
+	case 0: // a regular file
 		return p.copyFile(name)
 	}
 

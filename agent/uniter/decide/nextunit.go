@@ -70,21 +70,21 @@ const (
 // only runs storage-detaching hooks that are already due. It gets no more storage, and keeps its storage
 // until its end.
 func (s *Snapshot) nextStorage() Step {
-	for _, one := range s.Storages {
-		if one.State == state.StorageDetaching {
-			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+	for _, storage := range s.Storages {
+		if storage.State == state.StorageDetaching {
+			return RunHook{hook.ForStorage(hook.StorageDetaching, storage), FromWorkflow}
 		}
 		if s.Unit.Life != state.Alive {
 			continue
 		}
 
-		switch one.State {
+		switch storage.State {
 		case state.StorageUnbinding:
-			return ReleaseStorage{one.ID}
+			return ReleaseStorage{storage.ID}
 		case state.StoragePending:
-			return BindStorage{one}
+			return BindStorage{storage}
 		case state.StorageBound:
-			return RunHook{hook.ForStorage(hook.StorageAttached, one), FromWorkflow}
+			return RunHook{hook.ForStorage(hook.StorageAttached, storage), FromWorkflow}
 		}
 	}
 
@@ -94,9 +94,9 @@ func (s *Snapshot) nextStorage() Step {
 // nextAtEnd returns the next of the last hooks of a dying unit: a storage-detaching hook for each attached
 // storage, and then stop.
 func (s *Snapshot) nextAtEnd() Step {
-	for _, one := range s.Storages {
-		if one.State == state.StorageAttached {
-			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+	for _, storage := range s.Storages {
+		if storage.State == state.StorageAttached {
+			return RunHook{hook.ForStorage(hook.StorageDetaching, storage), FromWorkflow}
 		}
 	}
 	return RunHook{hook.ForUnit(hook.Stop), FromWorkflow}
@@ -109,7 +109,7 @@ type Leader struct {
 }
 
 // nextLeaderHook returns the kind of the leadership hook that is due, or an empty string. A unit runs such a
-// hook when it becomes the leader and when it stops being the leader. A follower also runs one after each
+// hook when it becomes the leader and when it stops being the leader. A follower also runs storage after each
 // change of the leader settings.
 func (s *Snapshot) nextLeaderHook() string {
 	l := s.Leader
@@ -142,7 +142,7 @@ func (s *Snapshot) nextLeaderHook() string {
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
 // nextRelationCreated returns the next step towards a relation-created hook: a step that enters a relation,
-// or one that runs the hook there. Only charms with such a hook take these steps. The steps come before the
+// or storage that runs the hook there. Only charms with such a hook take these steps. The steps come before the
 // first config-changed, since these charms send their requests to the remote service in relation-created.
 func (s *Snapshot) nextRelationCreated() Step {
 	for _, id := range s.sortPeersLast() {

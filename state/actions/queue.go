@@ -129,7 +129,7 @@ func Next(v *state.View, unit string) (a Action, ok bool, err error) {
 		}
 
 		a.Cancel = slices.Contains(q.Cancel, id)
-		err = v.Keys().Keep(keys.Action(id)) // Start reads this key
+		err = v.Keys().Keep(keys.Action(id)) // so that Start needs no round trip to read the action
 		return a, true, err
 	}
 

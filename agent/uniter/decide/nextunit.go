@@ -109,7 +109,7 @@ type Leader struct {
 }
 
 // nextLeaderHook returns the kind of the leadership hook that is due, or an empty string. A unit runs such a
-// hook when it becomes the leader and when it stops being the leader. A follower also runs storage after each
+// hook when it becomes the leader and when it stops being the leader. A follower also runs one after each
 // change of the leader settings.
 func (s *Snapshot) nextLeaderHook() string {
 	l := s.Leader
@@ -142,7 +142,7 @@ func (s *Snapshot) nextLeaderHook() string {
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
 // nextRelationCreated returns the next step towards a relation-created hook: a step that enters a relation,
-// or storage that runs the hook there. Only charms with such a hook take these steps. The steps come before the
+// or a step that runs the hook there. Only charms with such a hook take these steps. The steps come before the
 // first config-changed, since these charms send their requests to the remote service in relation-created.
 func (s *Snapshot) nextRelationCreated() Step {
 	for _, id := range s.sortPeersLast() {

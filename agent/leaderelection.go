@@ -293,7 +293,7 @@ func (e *leaderElection) isCandidate(c *candidates, unit string) bool {
 	return known
 }
 
-// resign gives up the leadership. It gives up waiting after 5 seconds.
+// resign ends the leadership in the store. It returns an error if this takes more than 5 seconds.
 func (e *leaderElection) resign(ctx context.Context, lead *state.Leadership) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -275,6 +275,6 @@ func (d workDir) bashrcPath() string { return filepath.Join(d.dir, "bashrc") }
 
 // remove removes the directory, and then releases its lock.
 func (d workDir) remove() {
-	_ = os.RemoveAll(d.dir) // removeStaleDirs removes the rest later
+	_ = os.RemoveAll(d.dir) // if this fails, a later run removes the directory
 	d.lock.Close()          // does nothing if lock is nil
 }

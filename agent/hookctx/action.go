@@ -25,7 +25,8 @@ func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	})
 }
 
-// doInAction calls f if an action runs. In a hook it returns [hookapi.ErrNoAction].
+// doInAction calls f, as [Context.do] does, if an action is running. In a hook it returns
+// [hookapi.ErrNoAction].
 func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	return c.do(ctx, func() error {
 		if c.opts.Action == nil {

@@ -7,7 +7,8 @@ import (
 	"bijou/state"
 )
 
-// IsLeader reports whether the local unit led its service at the hook's first call.
+// IsLeader reports whether the local unit led its service when the hook needed to know this for the first time.
+// So it always gives the same answer to one hook.
 func (c *Context) IsLeader(ctx context.Context) (bool, error) {
 	return answer(ctx, c, func() (bool, error) { return c.readIsLeader(ctx) })
 }

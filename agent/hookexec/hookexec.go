@@ -232,6 +232,7 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 		return nil, err
 	}
 
+	// For a missing hook, path is empty.
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 

@@ -89,7 +89,7 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 	return nil
 }
 
-// Append is AppendAll for the log of one unit or machine.
+// Append does what AppendAll does, for the log of one unit or machine.
 func Append(ctx context.Context, s *state.State, source string, lines []Line) error {
 	return AppendAll(ctx, s, map[string][]Line{source: lines})
 }

@@ -113,8 +113,8 @@ func (f Folder) tryLock() (*os.File, error) {
 	return lock, nil
 }
 
-// tryLockFile locks the file lock in the directory. It returns [osutil.ErrLocked] if another process has the
-// lock.
+// tryLockFile locks the directory's file that is called lock. It returns [osutil.ErrLocked] if another
+// process has the lock.
 func (f Folder) tryLockFile() (*os.File, error) {
 	return osutil.TryLockFile(f.Path("lock"), os.O_CREATE|os.O_RDWR)
 }

@@ -13,7 +13,7 @@ import (
 	"bijou/state/charm"
 )
 
-// leaderElection campaigns for the leadership of each service of which this process runs units. It runs one
+// leaderElection campaigns for the leadership of each service that has units in this process. It runs one
 // campaign for each service, regardless of the number of units. If it wins a campaign, it chooses the unit that
 // leads the service.
 type leaderElection struct {

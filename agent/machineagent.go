@@ -26,9 +26,9 @@ import (
 // exist, if the store is gone, or if another agent has the machine's claim.
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that its
-// process group is killed, none of its changes are committed, and the next agent runs it again. When the
-// claim is lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. None of its changes are
-// committed, and the agent with the claim runs it again.
+// process group is killed, none of its changes are committed, and the next agent runs the hook again. When
+// the claim is lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. None of its changes
+// are committed, and the agent with the claim runs the hook again.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
 	m := &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
@@ -63,7 +63,8 @@ func (m *machineAgent) run(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
 
-		// The units' agents end with ctx. Each then sends its exit, and blocks until it is received.
+		// The units' agents end with ctx. Each agent then sends its exit, and blocks until the exit is
+		// received.
 		stop()
 		for len(m.units) > 0 {
 			e := <-m.exits

@@ -62,8 +62,8 @@ type Fault func(point string)
 type Options struct {
 	State *state.State
 
-	// Dir is the machine's directory, ENVDIR/machines/ID. The agent creates it if it is missing. It contains
-	// the units' directories, agents/unit-SERVICE-N.
+	// Dir is the machine's directory, ENVDIR/machines/ID. The agent creates the directory if it is missing.
+	// The directory contains the units' directories, agents/unit-SERVICE-N.
 	Dir string
 	// Tools is the absolute path of the directory with the hook tools of this version of the agent.
 	Tools string

@@ -110,7 +110,7 @@ func (b socketBase) remove(uuid string) error {
 				return fmt.Errorf("cannot remove sockets: %w", err)
 			}
 		}
-		_ = os.Remove(base) // fails unless it is empty; the next agent creates it again
+		_ = os.Remove(base) // fails unless the base is empty; the next agent creates the base again
 	}
 
 	return nil
@@ -121,7 +121,7 @@ func (b socketBase) remove(uuid string) error {
 type socketBase struct{ parent, name string }
 
 // userSockets returns the base of this user's sockets. It does not use XDG_RUNTIME_DIR, since agents can
-// outlive it: logind removes it at the last logout unless the user lingers.
+// outlive that directory: logind removes it at the last logout unless the user lingers.
 func userSockets() socketBase { return socketsOf(os.Geteuid()) }
 
 // socketsOf returns the base of the sockets of the user with the given UID.

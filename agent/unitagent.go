@@ -270,7 +270,7 @@ func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, e
 	}
 }
 
-// isPermanent reports whether an error remains if the caller retries.
+// isPermanent reports whether each retry would return the same error.
 func isPermanent(err error) bool {
 	return errors.Is(err, state.ErrNotFound) ||
 		errors.Is(err, state.ErrStoreGone) ||

@@ -236,9 +236,9 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 }
 
 // checkClosing returns an error if p overlaps an open range of the unit that is not p itself, since closing p
-// would leave that range open. stored holds the unit's ranges before the hook, and own those with the hook's
-// changes applied. If the hook itself has opened the overlapping range, checkClosing only logs a warning, as
-// Juju does.
+// would leave that range open. stored holds the unit's ranges before the hook, and own holds its ranges with
+// the hook's changes applied. If the hook itself has opened the overlapping range, checkClosing only logs a
+// warning, as Juju does.
 func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
 	for _, o := range own {
 		if !o.ConflictsWith(state.Port(p)) {

@@ -32,8 +32,8 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file was
-// attached for it.
+// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file is attached
+// for the resource.
 func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
 	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {

@@ -48,8 +48,8 @@ func toStatus(w state.WorkloadStatus) hookapi.Status {
 	return hookapi.Status{Status: cmp.Or(w.Status, statusUnknown), Message: w.Message, Data: w.Data}
 }
 
-// statusUnknown is the status of a unit or service that has never set one. The ops library accepts this word,
-// and fails for an empty status.
+// statusUnknown is the status of a unit or service for which no status was ever set. The ops library accepts
+// this word, and fails for an empty status.
 const statusUnknown = "unknown"
 
 // SetStatus sets the workload status of the unit, or of its service if ofService is true. The status changes at

@@ -67,7 +67,7 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	})
 }
 
-// loadStorage returns the unit's storage and the charm's declarations of it. It reads them once.
+// loadStorage returns the unit's storage, and the storage that the charm declares. It reads both only once.
 func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	unit, err := c.localUnit("")
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package hookexec runs the process of one hook. It finds the hook's file, sets the process's environment and
-// descriptors, and reads its output. It also records the process, so that the next agent can find the process
-// if this agent dies.
+// descriptors, and reads the process's output. It also records the process, so that the next agent can find
+// the process if this agent dies.
 //
 // It does not depend on state, queues or hook tools. agent/uniter decides which hook to run, and interprets
 // the outcome.
@@ -213,7 +213,7 @@ func newOutcome(err error) Outcome {
 	return Outcome{Failure: fmt.Sprintf("exit code %d", code), Code: code}
 }
 
-// Debug is an operator's tmux session in which a hook is run by hand.
+// Debug is a tmux session in which an operator runs a hook by hand.
 type Debug struct {
 	Socket string // the socket of its tmux server
 	Always bool   // open the session even if the charm does not have the hook

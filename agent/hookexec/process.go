@@ -112,7 +112,7 @@ const TerminateTimeout = 10 * time.Second
 // terminateGroup sends SIGTERM to a process group, and waits until its processes have ended, ctx is done, or
 // TerminateTimeout has passed.
 func terminateGroup(ctx context.Context, pgid int) {
-	// If the group has ended, this fails, and the loop ends at once.
+	// Kill fails if the group has ended. The loop then ends at once.
 	_ = unix.Kill(-pgid, unix.SIGTERM)
 
 	deadline := time.Now().Add(TerminateTimeout)
@@ -178,8 +178,8 @@ type record struct {
 const recordSize = 256
 
 // writeRecord records the hook's process. It overwrites the previous record in place, since a new file for
-// each hook would cost more than all other work at the beginning of a hook. The record need not be durable,
-// since no process survives a loss of power.
+// each hook would cost more than all other work at the beginning of a hook. The record does not have to be
+// durable, since no process survives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"bijou/state/actions"
 )
 
-// The reasons why an action or a hook has failed, if its agent ended before it.
+// The messages for actions and hooks that were still running when their agent ended.
 const (
 	whyKilled  = "its agent died while the action was running, so bijou ended the action"
 	whyUnknown = "its agent died before the outcome was recorded, so the outcome is unknown"

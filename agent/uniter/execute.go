@@ -305,7 +305,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 		})
 	case decide.Finish:
 		if !snap.Gone {
-			// Send the last log lines now, since the store accepts none for a unit that is gone.
+			// Send the last log lines now, since the store accepts no lines for a unit that is gone.
 			u.output.Close()
 		}
 		return u.removeUnit(ctx, snap)
@@ -315,7 +315,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 }
 
 // runHook begins a hook if the unit has a slot of the limiter and holds hookLock. Otherwise it waits for the
-// slot, for a change or for quiescedPoll, and returns nil, so that the loop decides again.
+// slot, for a change or until quiescedPoll has passed. It then returns nil, so that the loop decides again.
 func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.Snapshot) error {
 	u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
 	if !u.ticket.isGranted() {

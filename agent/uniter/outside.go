@@ -20,8 +20,8 @@ import (
 )
 
 // outside implements [server.Outside], for programs that do not run in a hook. It adds commands to the unit's
-// queue of actions, as `juju exec` does. Other goroutines than the unit's loop use it, so it uses nothing
-// that the loop owns.
+// queue of actions, as `juju exec` does. Goroutines other than the unit's loop use it, so it does not use
+// anything that the loop owns.
 type outside struct{ Options }
 
 // Identify implements [server.Outside].

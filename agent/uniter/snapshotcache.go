@@ -34,7 +34,7 @@ func (c *snapshotCache) invalidate() {
 	*c = snapshotCache{madeHooks: c.madeHooks}
 }
 
-// isFresh reports whether no part must be read again.
+// isFresh reports whether all parts are current.
 func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c.staleMembers) == 0 }
 
 // markStale marks the parts of the snapshot to which the changed keys belong: single members, or the rest.
@@ -84,7 +84,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	}
 }
 
-// isOwnKey reports whether a key that the loop has written needs no new read of the rest. Such a key is in
+// isOwnKey reports whether the loop can write this key without making the rest stale. Such a key is in
 // Snapshot.Uniter, belongs to an action, or is not in a snapshot: the unit's history, and its own membership
 // and settings in relations.
 func isOwnKey(unit, key string) bool {
@@ -162,8 +162,8 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	return s, nil
 }
 
-// refreshCache reads the stale parts of the snapshot again, and renews the watch of the records on which it
-// depends.
+// refreshCache reads the stale parts of the snapshot again, and renews the watch of the records on which the
+// snapshot depends.
 func (u *uniter) refreshCache(ctx context.Context) error {
 	if u.cache.isFresh() {
 		return nil
@@ -184,8 +184,8 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 	return u.renewWatch(ctx, u.cache.snap, revision)
 }
 
-// maxSingleReads is the number of stale members up to which they are read one by one. If more are stale, all
-// members are read.
+// maxSingleReads is how many stale members are read one by one. If more members are stale, all members are
+// read.
 const maxSingleReads = 16
 
 // refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, it

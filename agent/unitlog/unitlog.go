@@ -1,5 +1,5 @@
 // Package unitlog writes the log of a unit. It writes all lines to a file on the unit's machine. It also
-// sends the lines to the environment's log, except lines for which the store is too slow.
+// sends the lines to the environment's log. If the store is too slow, it leaves out lines there.
 //
 // It does not write the agent's own log. The agent uses log/slog.
 package unitlog

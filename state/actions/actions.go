@@ -53,9 +53,9 @@ type Action struct {
 	Unit string `json:"unit"`
 	// Name is the name of the charm's action. It is empty for a command.
 	Name string `json:"name,omitempty"`
-	// Parameters are the action's parameters with all defaults, in types that JSON has.
+	// Parameters are the action's parameters with all defaults, as JSON types.
 	Parameters map[string]any `json:"parameters,omitempty"`
-	// Command is the program and its arguments. A single word is a line for a shell.
+	// Command is the program and its arguments. If there is only one element, it is a line for a shell.
 	Command []string `json:"command,omitempty"`
 
 	Relation *Relation `json:"relation,omitempty"` // the relation that a command concerns, or nil

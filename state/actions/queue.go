@@ -12,8 +12,8 @@ import (
 	"bijou/state/text"
 )
 
-// queue lists the ids of a unit's actions. The unit's agent writes it, so it can list actions that do not
-// exist or that belong to another unit.
+// queue lists the ids of a unit's actions. The unit's agent writes this record, so the record can list
+// actions that do not exist or that belong to another unit.
 type queue struct {
 	Waiting []int `json:"waiting,omitempty"` // the actions that have not ended; only the first can be running
 	Ended   []int `json:"ended,omitempty"`
@@ -259,9 +259,9 @@ func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error 
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// forgetOldest removes the unit's oldest ended actions beyond maxEnded: from the queue, and their records. If
-// there are many, it removes only as many as fit in one transaction. It keeps records that do not belong to
-// an ended action of the unit, and records that are damaged.
+// forgetOldest removes the unit's oldest ended actions beyond maxEnded from the queue, and removes their
+// records. If there are many, it removes only as many as fit in one transaction. It keeps records that do not
+// belong to an ended action of the unit, and records that are damaged.
 func forgetOldest(tx *state.Tx, unit string, q *queue) error {
 	surplus := max(len(q.Ended)-maxEnded, 0)
 	n := min(surplus, keyspace.MaxRemovedKeys)

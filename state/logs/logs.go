@@ -37,7 +37,7 @@ type Line struct {
 	Message string    `json:"message"`
 }
 
-// logHead is the record of a log's newest end. It has no lines itself.
+// logHead is the record of how many batches and lines a log has had. The lines are in the batches.
 type logHead struct {
 	Batch int64 `json:"batch"` // the number of the newest batch, from 1
 	Lines int64 `json:"lines"` // how many lines were written so far

@@ -24,7 +24,7 @@ import (
 
 // Folder is the directory of a unit on its machine, agents/unit-SERVICE-N:
 //
-//	charm/       the charm; replaced as a whole, except for files that its hooks have made
+//	charm/       the charm; replaced as a whole, except for files that hooks have created
 //	charm.files  the list of the files that came with charms
 //	tools        a symlink to the hook tools of the running agent
 //	hook.json    the process of the running hook
@@ -33,7 +33,7 @@ import (
 //	hook.lock    locked by that agent, exclusively while a hook runs; see HookLock
 //	storage/     for each bound storage, a symlink to its location
 //
-// Other files belong to the charm, and are kept by upgrades. units/SERVICE-N, the path in older binaries, is
+// Upgrades keep all other files, which belong to the charm. units/SERVICE-N, the path in older binaries, is
 // a symlink to the directory.
 type Folder string
 

@@ -228,8 +228,8 @@ func (s *Snapshot) nextAfterStart() Step {
 	return Wait{until}
 }
 
-// nextMembership returns a step that leaves a relation that has ended. If there is none, it returns a step
-// that enters a new relation, or nil.
+// nextMembership returns a step that leaves a relation that has ended. If no relation has ended, it returns a
+// step that enters a new relation, or nil.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
@@ -310,8 +310,8 @@ func (s *Snapshot) CountQueued() (n int) {
 	return n
 }
 
-// nextWhenIdle returns the update-status hook if it is due. Otherwise it waits until update-status is due or
-// until the given time, whichever is earlier.
+// nextWhenIdle returns the update-status hook if it is due. Otherwise it returns a Wait that ends when
+// update-status is due or at the given time, whichever is earlier.
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}

@@ -19,8 +19,8 @@ func (s *Snapshot) nextAction() Step {
 	return RunHook{hook.ForAction(*s.Action), FromOperator}
 }
 
-// nextWhileRunning waits for the hook in flight, or interrupts it at an operator's request or at its timeout.
-// Actions, commands and hooks in a debug session have no timeout.
+// nextWhileRunning returns a step that waits for the hook in flight, or a step that interrupts the hook at an
+// operator's request or at its timeout. Actions, commands and hooks in a debug session have no timeout.
 func (s *Snapshot) nextWhileRunning() Step {
 	op := s.Uniter.Op
 	if op == nil || s.Ending {

@@ -103,8 +103,8 @@ func (s *Snapshot) enteredRelations() []int { return sortedKeys(s.Uniter.Relatio
 func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // CharmHooks records which optional hooks a charm has. If the charm does not have a hook, the unit takes no
-// step for that hook, and its agent does not read the records that concern it. A charm with a dispatch file
-// has all hooks.
+// step for that hook, and its agent does not read the records that concern the hook. A charm with a dispatch
+// file has all hooks.
 type CharmHooks struct {
 	Charm          string // the charm's URL
 	Name           string // the charm's name in its metadata
@@ -165,7 +165,7 @@ type DeployCharm struct{ URL string }
 // Enqueue persists arrivals in the queue.
 type Enqueue struct{ Arrivals []hook.Arrival }
 
-// BindStorage creates a storage's directory, and binds it to its location in the unit.
+// BindStorage creates a storage's directory, and binds the directory to its location in the unit.
 type BindStorage struct{ Storage state.Storage }
 
 // ReleaseStorage detaches a storage from the unit.
@@ -188,8 +188,8 @@ const (
 	FromWorkflow Cause = "workflow" // the unit's own state makes the hook due
 	FromQueue    Cause = "queue"    // the hook is the next one in the queue
 	FromFailure  Cause = "failure"  // the hook has failed, and is retried
-	// FromCrash means that no outcome of the hook was recorded. Its agent died, or the unit lost the
-	// leadership under which the hook wrote.
+	// FromCrash means that no outcome of the hook was recorded. The hook's agent died, or the unit lost the
+	// leadership that the hook's writes need.
 	FromCrash    Cause = "crash"
 	FromOperator Cause = "operator" // the hook is an action or a command
 )

@@ -90,6 +90,13 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 		return nil
 	}
 
+	// At the commit, another revision can have the number of a revision that the hook adds, so the commit must
+	// not remove it by its number. For an added secret this is the only revision, so the secret is gone.
+	if s.isAddedByHook(revision) && !s.added {
+		s.dropAddedRevision()
+		return nil
+	}
+
 	s.removed = append(s.removed, revision)
 	delete(s.record.Revisions, revision)
 	return nil

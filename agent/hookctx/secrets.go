@@ -38,6 +38,19 @@ func (s *cachedSecret) change(f func(r *secret.Record)) {
 	s.changes = append(s.changes, f)
 }
 
+// isAddedByHook reports whether the hook adds the revision, and has not removed it.
+func (s *cachedSecret) isAddedByHook(revision int) bool {
+	return s.content != nil && revision == s.record.Latest
+}
+
+// dropAddedRevision removes the revision that the hook adds, with its content. The revision's number becomes
+// free again. Otherwise the secret's readers would run secret-changed for a revision that does not exist.
+func (s *cachedSecret) dropAddedRevision() {
+	delete(s.opened, s.record.Latest)
+	s.content = nil
+	s.change((*secret.Record).DropRevision)
+}
+
 // isGone reports whether the hook has removed the secret: as a whole, or with its last revision.
 func (s *cachedSecret) isGone() bool {
 	if slices.Contains(s.removed, 0) {
@@ -308,9 +321,10 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 	return nil
 }
 
-// isLatestContent reports whether the secret's latest revision has this content.
+// isLatestContent reports whether the secret's latest revision has this content. It returns false if that
+// revision was removed, by the hook itself or before.
 func (c *Context) isLatestContent(ctx context.Context, s *cachedSecret, content secret.Content) (bool, error) {
-	if s.record.Latest == 0 {
+	if _, exists := s.record.Revisions[s.record.Latest]; !exists {
 		return false, nil
 	}
 	latest, err := c.openSecret(ctx, s, s.record.Latest)
@@ -403,7 +417,7 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 // unit's label for the secret.
 func (s *cachedSecret) track(unit string, revision int, label string) {
 	// If the hook adds the revision itself, only the commit knows the revision's number.
-	addedByHook := s.content != nil && revision == s.record.Latest
+	addedByHook := s.isAddedByHook(revision)
 	s.change(func(r *secret.Record) {
 		if addedByHook {
 			revision = r.Latest

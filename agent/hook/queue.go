@@ -187,8 +187,8 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 }
 
 // update returns the member's new state in the queue. recorded is its previous state there, or zero. If the
-// member has come, is gone or has newer settings, its new state has the corresponding pending hook, at the
-// tail. Otherwise update returns recorded.
+// member has come, is gone or has newer settings, update adds the corresponding hook with [Arrive]. It returns
+// a zero state for a service that is gone. If nothing has changed, it returns recorded.
 func (m member) update(recorded state.MemberState, tail int64) state.MemberState {
 	// A service has no joined and departed hooks. It is in the relation, or its entry is removed.
 	if !IsUnit(m.name) {

@@ -236,9 +236,9 @@ func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
 }
 
 // notifyMembers makes the other members run their changed hooks after a change of a service's own settings.
-// Only a unit's settings trigger these hooks, so notifyMembers marks the settings of the hook's unit as
-// changed. If that unit does not belong to the service, it marks the settings of the service's leader. It
-// does nothing if the service has no leader.
+// Only charms of the modern dialect have hooks for these settings themselves, so notifyMembers marks the
+// settings of the hook's unit as changed. If that unit does not belong to the service, it marks the settings
+// of the service's leader. It does nothing if the service has no leader.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	unit := c.opts.Facts.Unit
 	if serviceOf(unit) != at.Service {

@@ -153,7 +153,8 @@ type unitPorts struct {
 }
 
 // SetPort opens or closes a range of ports of the unit, or of the local unit if unit is empty. The change takes
-// effect when the hook succeeds. SetPort returns a [hookapi.PortConflict] if p overlaps a different range.
+// effect when the hook succeeds. SetPort returns a [hookapi.PortConflict] if p overlaps a different open range.
+// If it closes p, a range that the hook itself has opened does not count.
 func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open bool) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit(unit)

@@ -13,38 +13,40 @@ import (
 	"bijou/state/charm"
 )
 
-// leaderElection campaigns for the leadership of each service of which this process runs units. It runs one
-// campaign for each service, regardless of the number of units. If it wins, it chooses the unit that leads.
+// leaderElection campaigns for the leadership of each service that has units in this process. It runs one
+// campaign for each service, regardless of the number of units. If it wins a campaign, it chooses the unit that
+// leads the service.
 type leaderElection struct {
 	presence *presence
 	state    *state.State
 	log      *slog.Logger
 
 	mu       sync.Mutex
-	services map[string]*candidates
+	services map[string]*candidates // by service
 	wg       sync.WaitGroup
 }
 
-// candidates are the units of one service that this process runs.
+// candidates are the units of one service that this process runs. The election's mutex protects units.
 type candidates struct {
 	units   map[string]bool // true for a unit that stays, false for one that is being removed
 	changed chan struct{}   // buffered: one pending wake-up is enough
 }
 
-// recheckInterval is the interval at which a leader that is being removed looks for candidates in other
-// processes.
+// recheckInterval is how often a leader that is being removed looks for candidates in other processes.
 const recheckInterval = 3 * time.Second
 
+// newLeaderElection returns an election without candidates, which campaigns in the session of p.
 func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderElection {
 	return &leaderElection{presence: p, state: st, log: log, services: map[string]*candidates{}}
 }
 
-// nominate makes a unit a candidate for the leadership of its service. A leader that does not stay leads only
-// until another unit can take over. When ctx is done, the campaign ends without a write, since leaderships end
-// with the session.
+// nominate makes a unit a candidate for the leadership of its service. stays is false for a unit that is
+// being removed. Such a unit leads only until another unit can take over. When ctx is done, the campaign ends
+// without a write, since leaderships end with the session.
 func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	service, _, err := charm.ParseUnit(unit)
 	if err != nil {
 		panic("internal error: " + err.Error())
@@ -57,10 +59,11 @@ func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) 
 		e.wg.Go(func() { e.runCampaigns(ctx, service, c) })
 	}
 
-	if was, known := c.units[unit]; !known || was != stays {
-		c.units[unit] = stays
-		c.notify()
+	if old, known := c.units[unit]; known && old == stays {
+		return
 	}
+	c.units[unit] = stays
+	c.notify()
 }
 
 // withdraw removes a unit from the election in its service.
@@ -75,8 +78,10 @@ func (e *leaderElection) withdraw(unit string) {
 	}
 }
 
+// wait waits until all campaigns have ended. They end when nominate's ctx is done or no candidate is left.
 func (e *leaderElection) wait() { e.wg.Wait() }
 
+// notify wakes the campaign of the candidates. It never blocks.
 func (c *candidates) notify() {
 	select {
 	case c.changed <- struct{}{}:
@@ -84,29 +89,29 @@ func (c *candidates) notify() {
 	}
 }
 
-// pickLeader returns the unit that should lead: the current leader if it stays, and otherwise the first
-// candidate that stays. It returns an empty string if no candidate stays. known reports whether leader is a
-// candidate.
+// pickLeader returns the unit that should lead next. This is the current leader if it stays, and otherwise the
+// first candidate that stays, in the order of unit numbers. If no candidate stays, next is empty. known reports
+// whether the current leader is still a candidate.
 func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	stays, known := c.units[leader]
-	if stays {
+
+	leaderStays, known := c.units[leader]
+	if leaderStays {
 		return leader, known
 	}
 
-	var names []string
+	var staying []string
 	for unit, stays := range c.units {
 		if stays {
-			names = append(names, unit)
+			staying = append(staying, unit)
 		}
 	}
-
-	if len(names) == 0 {
+	if len(staying) == 0 {
 		return "", known
 	}
 
-	return slices.MinFunc(names, charm.CompareUnits), known
+	return slices.MinFunc(staying, charm.CompareUnits), known
 }
 
 // removeIfEmpty removes a service whose last candidate has withdrawn. It reports whether it removed the
@@ -122,13 +127,14 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	return true
 }
 
-// runCampaigns campaigns for a service with one of its candidates at a time, and holds the leadership that the
-// candidate wins. It returns when ctx is done or no candidate is left.
+// runCampaigns campaigns for a service with one of its candidates at a time. Once a candidate wins, it holds
+// the leadership. It returns when ctx is done or no candidate is left.
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
 
 	for ctx.Err() == nil && !e.removeIfEmpty(service, c) {
-		unit, _ := e.pickLeader(c, "")
+		const noLeader = ""
+		unit, _ := e.pickLeader(c, noLeader)
 		if unit == "" {
 			c.waitForChange(ctx, nil, 0)
 			continue
@@ -145,7 +151,8 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 	}
 }
 
-// campaignAndLead campaigns with the unit and holds the leadership until it ends.
+// campaignAndLead campaigns with the unit. If it wins, it holds the leadership until the leadership ends. It
+// returns nil if the unit no longer stays, or if the leadership was lost or resigned without an error.
 func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit string, c *candidates) error {
 	lead, err := e.campaign(ctx, service, unit, c)
 	if err != nil || lead == nil {
@@ -172,13 +179,15 @@ func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, ti
 	}
 }
 
+// campaignResult is the result of state.CampaignFor.
 type campaignResult struct {
 	lead *state.Leadership
 	err  error
 }
 
-// campaign blocks until the unit leads its service. It returns nil if the unit no longer stays, since the
-// unit may be gone by the time when the campaign is won.
+// campaign blocks until the unit leads its service. If the unit no longer stays, campaign cancels the campaign,
+// since the unit may be gone before the campaign is won. It then returns nil without an error, unless the
+// campaign was won in the meantime.
 func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *candidates) (*state.Leadership, error) {
 	session, err := e.presence.process.AnnouncedSession(ctx)
 	if err != nil {
@@ -195,23 +204,23 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 
 	for {
 		select {
-		case w := <-result:
-			return w.lead, w.err
+		case r := <-result:
+			return r.lead, r.err
 		case <-c.changed:
 		}
 
-		// The campaign goes on as long as the unit is still the best candidate.
+		// The campaign continues as long as the unit stays.
 		if next, _ := e.pickLeader(c, unit); next == unit {
 			continue
 		}
 
 		cancel()
-		w := <-result
-		if w.lead == nil {
+		r := <-result
+		if r.lead == nil {
 			return nil, nil // the campaign was cancelled
 		}
 
-		return w.lead, w.err
+		return r.lead, r.err
 	}
 }
 
@@ -226,30 +235,35 @@ func (e *leaderElection) holdLeadership(
 ) error {
 	for ctx.Err() == nil && !lead.HasEnded() {
 		next, known := e.pickLeader(c, leader)
-		switch {
-		case next == leader:
+		if next == leader {
 			c.waitForChange(ctx, lead.Done(), 0)
-		case next != "":
+			continue
+		}
+
+		if next != "" {
 			if err := state.SetLeaderUnit(ctx, lead, next); err != nil {
 				resignErr := e.resign(ctx, lead)
 				return errors.Join(err, resignErr)
 			}
 			e.log.Info("unit leads its application", "service", service, "unit", next)
 			leader = next
-		case known && !e.hasOtherCandidates(ctx, service, c):
-			c.waitForChange(ctx, lead.Done(), recheckInterval)
-		default:
+			continue
+		}
+
+		// No candidate of this process stays.
+		if !known || e.hasOtherCandidates(ctx, service, c) {
 			return e.resign(ctx, lead)
 		}
+		c.waitForChange(ctx, lead.Done(), recheckInterval)
 	}
 
 	return nil
 }
 
-// hasOtherCandidates reports whether another process runs a unit that could lead. If it cannot read the units,
-// it returns false.
-func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string, c *candidates) (some bool) {
-	// After an error, some is false.
+// hasOtherCandidates reports whether another process runs a unit that could lead the service. If it cannot read
+// the units, it returns false.
+func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string, c *candidates) (found bool) {
+	// After an error, found is false.
 	_ = e.state.View(ctx, func(v *state.View) error {
 		units, err := v.Units(service)
 		if err != nil {
@@ -260,7 +274,7 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 			if u.Life != state.Alive || e.isCandidate(c, u.Name) {
 				continue
 			}
-			if some, err = v.IsPresent(state.UnitAgent(u.Name)); some || err != nil {
+			if found, err = v.IsPresent(state.UnitAgent(u.Name)); found || err != nil {
 				return err
 			}
 		}
@@ -268,7 +282,7 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 		return nil
 	})
 
-	return some
+	return found
 }
 
 // isCandidate reports whether this process runs the unit.
@@ -279,6 +293,7 @@ func (e *leaderElection) isCandidate(c *candidates, unit string) bool {
 	return known
 }
 
+// resign ends the leadership in the store. It returns an error if this takes more than 5 seconds.
 func (e *leaderElection) resign(ctx context.Context, lead *state.Leadership) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

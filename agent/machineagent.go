@@ -18,17 +18,17 @@ import (
 	"bijou/state/backoff"
 )
 
-// RunMachine runs a machine agent. It announces the machine, and keeps one unit agent running for each of its units. Once
-// the machine is dying and has no units, it marks the machine dead.
+// RunMachine runs a machine agent. It announces the machine, and keeps one unit agent running for each of its
+// units. Once the machine is dying and has no units, it marks the machine dead.
 //
 // It returns nil when ctx is done or the machine is dead. It waits for a store that cannot be reached, and
 // returns an error only if waiting cannot help. This is the case if the environment or the machine does not
 // exist, if the store is gone, or if another agent has the machine's claim.
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that its
-// process group is killed, none of its changes are committed, and the next agent runs it again. When the
-// claim is lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. None of its changes are
-// committed, and the agent with the claim runs it again.
+// process group is killed, none of its changes are committed, and the next agent runs the hook again. When
+// the claim is lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. None of its changes
+// are committed, and the agent with the claim runs the hook again.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
 	m := &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
@@ -43,6 +43,8 @@ type machineAgent struct {
 	units map[string]bool // the units whose agents are running
 	exits chan unitExit
 	wg    sync.WaitGroup
+
+	recordedRunning bool // this agent has recorded that it is running
 }
 
 // unitExit reports that a unit's agent has ended. err is nil if the unit is gone.
@@ -61,7 +63,8 @@ func (m *machineAgent) run(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
 
-		// The units' agents end with ctx. Each then sends its exit, and blocks until it is received.
+		// The units' agents end with ctx. Each agent then sends its exit, and blocks until the exit is
+		// received.
 		stop()
 		for len(m.units) > 0 {
 			e := <-m.exits
@@ -116,19 +119,18 @@ func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	return claim, nil
 }
 
-// runSteps records that the machine's agent is running, and then takes one step after another. It returns when the
-// machine is dead, ctx is done or the store is gone. It shows a failing step in the status and tries again, with a pause
-// that grows each time.
+// runSteps records that the machine's agent is running, and then takes one step after another. It returns
+// when the machine is dead, ctx is done or the store is gone. If a step fails, runSteps shows the error in
+// the agent's status and retries, with a pause that grows each time.
 func (m *machineAgent) runSteps(ctx context.Context) error {
 	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
-	running := false
 	loop := m.Watchdog.Loop("machine agent")
 	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
 
 	for {
 		loop.MarkBusy()
-		finished, err := m.takeStep(ctx, loop, &running)
+		finished, err := m.takeStep(ctx, loop)
 		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
@@ -146,48 +148,50 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 	}
 }
 
+// machineState holds everything on which one step of the machine's agent depends.
 type machineState struct {
 	life     state.Life
-	units    []string
+	units    []string // the machine's units
 	removing []string // the ids of storage to remove
 	env      state.Environment
-	revision int64
+	revision int64 // the revision at which the records were read
 }
 
 // runStep reads the machine's records once and acts on them. It starts missing unit agents, and removes
-// storage. It marks a dying machine without units as dead, and then returns finished true. Otherwise it waits
-// for a change.
+// storage. If the machine is not alive and no unit is left, it marks the machine as dead and returns finished
+// true. Otherwise it waits for a change.
 func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
-	d, err := state.Read(ctx, m.State, m.readState)
+	current, err := state.Read(ctx, m.State, m.readState)
 	if err != nil {
 		return false, err
 	}
 
-	m.host.limiter.Resize(hookConcurrency(d.env))
-	for _, unit := range d.units {
+	m.host.limiter.Resize(hookConcurrency(current.env))
+	for _, unit := range current.units {
 		m.ensureUnitAgent(ctx, unit)
 	}
 
-	for _, id := range d.removing {
-		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
+	for _, id := range current.removing {
+		if err := m.removeStorage(ctx, id, current.env.Name); err != nil {
 			// The step does not reach waitForChange, which usually receives the exits.
 			m.takeExits()
 			return false, err
 		}
 	}
 
-	if d.life != state.Alive && len(d.units)+len(m.units) == 0 {
-		return true, m.markDead(ctx, d.life)
+	noUnits := len(current.units) == 0 && len(m.units) == 0
+	if current.life != state.Alive && noUnits {
+		return true, m.markDead(ctx, current.life)
 	}
 
-	return false, m.waitForChange(ctx, d.revision, loop)
+	return false, m.waitForChange(ctx, current.revision, loop)
 }
 
-// readState reads everything on which the next step depends, in one view. A machine that is gone counts as
-// dead.
-func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
+// readState reads everything on which the next step depends, in one view. A machine whose record is gone counts
+// as dead. If the record of the machine's storage is damaged, readState returns no storage to remove.
+func (m *machineAgent) readState(v *state.View) (s machineState, err error) {
 	if err := v.PrefetchMachine(m.Machine); err != nil {
-		return d, err
+		return s, err
 	}
 
 	found, err := v.Machine(m.Machine)
@@ -196,40 +200,42 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 		err = nil
 	}
 	if err != nil {
-		return d, err
+		return s, err
 	}
+	s.life = found.Life
 
-	d.life = found.Life
 	storage, err := v.MachineStorage(m.Machine)
 	if err != nil && !v.Skips(err) {
-		return d, err
+		return s, err
 	}
 	if err == nil {
-		d.removing = storage.Removing
+		s.removing = storage.Removing
 	}
 
-	if d.units, err = v.MachineUnits(m.Machine); err != nil {
-		return d, err
+	if s.units, err = v.MachineUnits(m.Machine); err != nil {
+		return s, err
 	}
-	if d.env, err = v.Environment(); err != nil {
-		return d, err
+	if s.env, err = v.Environment(); err != nil {
+		return s, err
 	}
-	d.revision, err = v.Revision()
-	return d, err
+	s.revision, err = v.Revision()
+	return s, err
 }
 
+// ensureUnitAgent starts the unit's agent unless it is running. The agent sends its end to m.exits.
 func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 	if m.units[unit] {
 		return
 	}
+
 	m.units[unit] = true
 	m.wg.Go(func() { m.exits <- unitExit{unit, m.host.superviseUnit(ctx, unit)} })
 }
 
-// waitForChange waits until the machine's records or the environment's record have changed since the revision, or a
-// unit's agent has ended. It returns that agent's error, or the error of the watch or ctx.
+// waitForChange waits until the machine's records or the environment's record have changed since the revision,
+// or a unit's agent has ended. It returns the error of a unit's agent, of the watch or of ctx.
 func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *pulse.Loop) error {
-	// The scopes never change.
+	// The watch needs no names to tell its scopes apart, since they never change.
 	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {
 		return err
@@ -273,16 +279,16 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	return state.IgnoreNotFound(err)
 }
 
-// takeStep records once that the agent is running, and sets running. After that it takes the machine's next
-// step. finished is true once the machine is dead.
-func (m *machineAgent) takeStep(ctx context.Context, loop *pulse.Loop, running *bool) (finished bool, err error) {
+// takeStep takes the machine's next step. The first step, until it succeeds, is to record that the agent is
+// running. finished is true once the machine is dead.
+func (m *machineAgent) takeStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 
-	if !*running {
+	if !m.recordedRunning {
 		err := m.recordRunning(ctx)
-		*running = err == nil
+		m.recordedRunning = err == nil
 		return false, err
 	}
 
@@ -326,30 +332,32 @@ func (m *machineAgent) recordRunning(ctx context.Context) error {
 	return m.removeStaleFolders(units)
 }
 
+// faultPoint tells the Fault of a test, if there is one, that the agent has reached the point.
 func (m *machineAgent) faultPoint(point string) {
 	if m.Fault != nil {
 		m.Fault(point)
 	}
 }
 
-// chooseAddresses returns the machine's recorded addresses. If there are none, it returns the address of this
-// host. All machines of provider "local" are this host, and reach each other at the loopback address.
-func chooseAddresses(known state.Addresses, provider string) state.Addresses {
-	found := "127.0.0.1"
+// chooseAddresses returns the machine's recorded addresses. The recorded private address also replaces a
+// missing public address. If neither is recorded, chooseAddresses returns the address of this host. All
+// machines of provider "local" are this host, and reach each other at the loopback address.
+func chooseAddresses(recorded state.Addresses, provider string) state.Addresses {
+	own := "127.0.0.1"
 	if provider != state.ProviderLocal {
-		found = hostAddress()
+		own = hostAddress()
 	}
 
 	return state.Addresses{
-		Private: cmp.Or(known.Private, found),
-		Public:  cmp.Or(known.Public, known.Private, found),
+		Private: cmp.Or(recorded.Private, own),
+		Public:  cmp.Or(recorded.Public, recorded.Private, own),
 	}
 }
 
-// hostAddress returns the first address of this host that other hosts can reach, or 127.0.0.1.
+// hostAddress returns the first address of this host that is not a loopback or link-local address. If there is
+// none, it returns 127.0.0.1.
 func hostAddress() string {
-	// Without addresses, the machine has only the loopback address.
-	addresses, _ := net.InterfaceAddrs()
+	addresses, _ := net.InterfaceAddrs() // no addresses after an error
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
 			return n.IP.String()

@@ -16,6 +16,7 @@ import (
 // removeStaleFolders removes the directories of units that are not in the list. It logs a directory that it
 // cannot remove, and continues.
 func (m *machineAgent) removeStaleFolders(units []string) error {
+	// Older binaries call the directory of a unit units/SERVICE-N, instead of agents/unit-SERVICE-N.
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.Dir, root.name)
 		if err := osutil.MkdirAll(path, 0o755); err != nil {
@@ -43,11 +44,11 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 }
 
 // removeStorage removes a storage's directory, and then its record. It does nothing if a unit has the storage,
-// if the storage is not being removed, or if its record does not decode.
+// if the storage is not being removed, or if its record is damaged.
 func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
 	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
 	if m.State.Skips(err) {
-		return nil
+		return nil // the record is damaged
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)
@@ -57,11 +58,9 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 	}
 
 	m.faultPoint("before-storage-removed")
-	err = unitdir.StorageOf(m.host.Dir, environment, s).RemoveAll()
-	if err != nil {
+	if err := unitdir.StorageOf(m.host.Dir, environment, s).RemoveAll(); err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)
 	}
-
 	m.Log.Info("storage removed", "storage", id)
 	m.faultPoint("after-storage-removed")
 	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {

@@ -16,8 +16,9 @@ import (
 // Fault is called at named points of an agent's work, so that a test can kill the process there. A nil Fault
 // does nothing.
 //
-// Each commit has two points, before-STEP and after-STEP. Only the commit of the comparison of a restored
-// unit has none, since the next agent repeats it. Each step commits the following:
+// Each commit has two points, before-STEP and after-STEP. There is one exception: the commit that compares a
+// restored unit with its directory has no points, since the next agent repeats it. Each step commits the
+// following:
 //
 //	claim        this process runs the machine
 //	machine      the machine is running, and its addresses
@@ -45,11 +46,11 @@ import (
 //	after-spawn      the hook's process exists, and is held back
 //	after-note       the process is recorded in a file
 //	after-let-go     the process is released
-//	after-exit       the hook has exited, and nothing of it is committed
+//	after-exit       the hook has exited, and none of its changes are committed
 //	after-commit     the hook's outcome is committed
-//	before-unpack    nothing of a new charm is in the unit's directory
-//	before-swap      the new charm is beside the old one
-//	after-exchange   the new charm is in place, and the old one beside it
+//	before-unpack    the unit's directory contains no file of the new charm
+//	before-swap      the new charm is unpacked beside the old charm
+//	after-exchange   the new charm is in place, and the old charm beside it
 //	after-swap       the old charm is removed
 //	before-storage-removed  the storage's directory is still there
 //	after-storage-removed   the storage's directory is removed
@@ -61,8 +62,8 @@ type Fault func(point string)
 type Options struct {
 	State *state.State
 
-	// Dir is the machine's directory, ENVDIR/machines/ID. The agent creates it if it is missing. It contains
-	// the units' directories, agents/unit-SERVICE-N.
+	// Dir is the machine's directory, ENVDIR/machines/ID. The agent creates the directory if it is missing.
+	// The directory contains the units' directories, agents/unit-SERVICE-N.
 	Dir string
 	// Tools is the absolute path of the directory with the hook tools of this version of the agent.
 	Tools string

@@ -13,9 +13,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// outageLog reports failures after which the agents of this process retry. It writes each cause into the
-// process's log once, since an unreachable store stops every unit. It also shows each failure in the agent's
-// status.
+// outageLog reports the failures of this process's agents, which retry after each failure. It writes each cause
+// into the process's log once, since an unreachable store stops every unit. It also shows each failure in the
+// status of the agent.
 type outageLog struct {
 	log *slog.Logger
 	// report stores an outage in an agent's status. It also adds the line to the agent's log, unless the
@@ -33,18 +33,19 @@ type outage struct {
 	shownCause string // the cause that the status shows, or empty
 }
 
+// newOutageLog returns an outageLog that writes to log. The caller can set its report.
 func newOutageLog(log *slog.Logger) *outageLog {
 	return &outageLog{log: log, outages: map[string]outage{}}
 }
 
 // partReporter returns a function that reports the work of a part of this process that is not an agent. The
-// caller must call it with the error of each attempt, or nil.
+// caller must call the function after each attempt, with the attempt's error or nil.
 func (l *outageLog) partReporter(part string) func(err error) {
 	return func(err error) { l.note(part, err, time.Time{}) }
 }
 
-// agentReporter returns a function that reports an agent's work. The caller must call it with the error of
-// each attempt, or nil. After a failure, next is the time of the next attempt.
+// agentReporter returns a function that reports an agent's work. The caller must call the function after each
+// attempt, with the attempt's error or nil. After a failure, next is the time of the next attempt.
 func (l *outageLog) agentReporter(agent string) func(ctx context.Context, err error, next time.Time) {
 	return func(ctx context.Context, err error, next time.Time) {
 		l.updateStatus(ctx, agent, l.note(agent, err, next))
@@ -57,28 +58,33 @@ func (l *outageLog) agentReporter(agent string) func(ctx context.Context, err er
 func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o, had := l.outages[agent]
+
+	o, known := l.outages[agent]
 	if err == nil {
 		return l.clearOutage(agent, o)
 	}
 
-	why := rootCause(err)
-	if !l.isLogged(why) {
+	cause := rootCause(err)
+	if !l.isLogged(cause) {
 		l.log.Warn("cannot continue; retrying until it succeeds", "agent", agent, "error", err)
 	}
 
-	if !had || o.cause != why {
-		o = outage{Trouble: state.Trouble{Since: time.Now().UTC()}, cause: why, shownCause: o.shownCause}
+	// A different cause begins a new outage.
+	if !known || o.cause != cause {
+		o = outage{Trouble: state.Trouble{Since: time.Now().UTC()}, cause: cause, shownCause: o.shownCause}
 	}
-	o.Message, _, _ = strings.Cut(osutil.Explain(err), "\n")
+
+	o.Message, _, _ = strings.Cut(osutil.Explain(err), "\n") // the status shows one line
 	o.Attempts++
 	o.NextRetry = next.UTC()
 	l.outages[agent] = o
+
 	return o
 }
 
-// clearOutage ends an agent's outage, and keeps it only while the status still shows it. It logs when the last
-// outage of the process is over. The caller holds l.mu.
+// clearOutage records that an agent's outage is over, and returns the outage. It keeps the record only while
+// the agent's status still shows the outage. When the last outage of the process is over, it logs that. The
+// caller holds l.mu.
 func (l *outageLog) clearOutage(agent string, o outage) outage {
 	if o.cause == "" {
 		return o
@@ -104,8 +110,8 @@ func (l *outageLog) clearOutage(agent string, o outage) outage {
 // that the first retry resolves.
 const minAttemptsShown = 2
 
-// updateStatus stores the agent's outage in its status, or removes it when the outage is over. It records the
-// beginning and the end once in the agent's log.
+// updateStatus stores the agent's outage in the agent's status, or removes it when the outage is over. It also
+// writes one line to the agent's log when the outage begins, and one when it is over.
 func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	if l.report == nil || !o.needsReport() {
 		return
@@ -120,7 +126,7 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 		line.Message = "continues"
 	case o.cause != o.shownCause:
 		line.Level = "WARNING"
-		line.Message = "cannot continue, and retries: " + o.Message
+		line.Message = "cannot continue; retrying: " + o.Message
 	}
 
 	if err := l.report(ctx, agent, trouble, line); err != nil {
@@ -130,15 +136,17 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o.shownCause = o.cause
-	l.outages[agent] = o
 	if o.cause == "" {
 		delete(l.outages, agent)
+		return
 	}
+
+	o.shownCause = o.cause
+	l.outages[agent] = o
 }
 
-// needsReport reports whether the agent's status must show the outage, or must no longer show it. While the
-// store cannot be reached, no report is possible.
+// needsReport reports whether the agent's status must be updated: to show a continuing outage, or to remove an
+// outage that is over. While the store cannot be reached, the status cannot be updated.
 func (o outage) needsReport() bool {
 	if o.cause == "" {
 		return o.shownCause != ""
@@ -148,9 +156,9 @@ func (o outage) needsReport() bool {
 
 // isLogged reports whether the current outage of an agent has this cause. If so, the cause has already been
 // logged. The caller holds l.mu.
-func (l *outageLog) isLogged(why string) bool {
+func (l *outageLog) isLogged(cause string) bool {
 	for _, other := range l.outages {
-		if other.cause == why {
+		if other.cause == cause {
 			return true
 		}
 	}

@@ -91,9 +91,9 @@ func TestTroubleIsShown(t *testing.T) {
 	tell(nil)
 	tell(nil)
 	want := []string{
-		"unit-a-0: no space left, attempt 2; cannot continue, and retries: no space left",
+		"unit-a-0: no space left, attempt 2; cannot continue; retrying: no space left",
 		"unit-a-0: no space left, attempt 3; ",
-		"unit-a-0: a link, attempt 2; cannot continue, and retries: a link",
+		"unit-a-0: a link, attempt 2; cannot continue; retrying: a link",
 		"unit-a-0: nothing; continues",
 	}
 	if !slices.Equal(r.said, want) {

@@ -36,6 +36,7 @@ type presence struct {
 // reportTimeout limits one report of an agent's trouble.
 const reportTimeout = 5 * time.Second
 
+// newPresence returns a presence with its own session and without agents. The caller can replace the session.
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
 	const announces = true
 	return &presence{
@@ -49,6 +50,7 @@ func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presenc
 	}
 }
 
+// removeAgent forgets an agent that has ended. announceAll no longer announces it.
 func (p *presence) removeAgent(agent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +62,9 @@ func (p *presence) removeAgent(agent string) {
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
+	lost := false // a session has been lost
 
-	for lost := false; ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		loop.MarkBusy()
 		s, err := p.announceAll(ctx)
 		if ctx.Err() == nil {
@@ -111,8 +114,8 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	return s, nil
 }
 
-// announceAgent announces the agent under this process's session, unless this session has already announced
-// it.
+// announceAgent announces the agent in this process's session, unless this session has already announced the
+// agent.
 func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	s, err := p.process.Session(ctx)
 	if err != nil {
@@ -120,10 +123,10 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	}
 
 	p.mu.Lock()
-	by := p.agents[agent]
-	p.agents[agent] = by // also adds an unknown agent, so that announceAll knows it
+	announcedBy := p.agents[agent]
+	p.agents[agent] = announcedBy // adds an unknown agent with a nil session, so that announceAll knows it
 	p.mu.Unlock()
-	if by == s {
+	if announcedBy == s {
 		return nil
 	}
 	if err := state.Announce(ctx, s, state.Under(p.claim), agent); err != nil {
@@ -134,8 +137,8 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	return nil
 }
 
-// reportTrouble stores the trouble t with an agent's announcement, or removes it if t is nil. It also appends
-// line to the agent's log, unless the line's message is empty.
+// reportTrouble stores the trouble t with an agent's announcement, or removes the stored trouble if t is nil.
+// It also appends line to the agent's log, unless the line's message is empty.
 func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line logs.Line) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
@@ -161,7 +164,7 @@ func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if _, known := p.agents[agent]; known {
+	if _, known := p.agents[agent]; known { // unless removeAgent was called in the meantime
 		p.agents[agent] = s
 	}
 	if p.ready != nil {
@@ -170,8 +173,8 @@ func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	}
 }
 
-// updaterFor returns an Updater that announces the agent before it commits. It returns [state.ErrClaimLost] if
-// this process no longer holds the machine's claim.
+// updaterFor returns an Updater that announces the agent before it commits. The Updater returns
+// [state.ErrClaimLost] if this process no longer holds the machine's claim.
 func (p *presence) updaterFor(agent string) state.Updater {
 	update := state.UpdaterFor(p.claim, agent)
 	return func(ctx context.Context, f func(tx *state.Tx) error) error {

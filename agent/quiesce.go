@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	// quiescePoll is the interval between attempts to take the lock.
 	quiescePoll = 5 * time.Millisecond
 	// maxUnaware is how long a starting agent can look like an agent with an older binary.
 	maxUnaware = 3 * time.Second
@@ -20,7 +21,7 @@ const (
 // ErrUnaware is returned if the agent's binary is too old for [Quiesce].
 var ErrUnaware = unitdir.ErrAgentUnaware
 
-// Quiesced keeps the hooks of a unit from beginning until it is closed, or this process ends.
+// Quiesced is a lock on the hooks of a unit. No hook can begin until Close is called or this process ends.
 type Quiesced interface {
 	// Holds reports whether no hook can have begun since Quiesce returned.
 	Holds() bool
@@ -28,10 +29,11 @@ type Quiesced interface {
 	Close() error
 }
 
-// Quiesce keeps the hooks of a unit on this host from beginning, and returns once no hook is running. It only
-// locks files in the unit's directory, so hooks can run again if the caller dies. It also waits for a hook
-// whose agent has died, as long as the hook's process is running. If a hook is running, Quiesce calls onWait
-// once. It returns ErrUnaware if the unit's agent is too old to take part, or ctx's error.
+// Quiesce locks the hooks of a unit on this host. It returns once no hook is running, so from then on no hook
+// runs until the lock is closed. It only locks files in the unit's directory, so hooks can run again if the
+// caller dies. It also waits for a hook whose agent has died, as long as the hook's process is running. If it
+// must wait for a hook, it calls onWait once. It returns ErrUnaware if the unit's agent is too old to respect
+// the lock, or ctx's error.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
 	folder := unitdir.Of(machineDir, unit).Legacy()
 	begin := time.Now()
@@ -44,8 +46,8 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 		}
 
 		hookRuns := errors.Is(err, unitdir.ErrHookRuns)
-		mayLearn := errors.Is(err, ErrUnaware) && time.Since(begin) <= maxUnaware
-		if !hookRuns && !mayLearn {
+		maybeStarting := errors.Is(err, ErrUnaware) && time.Since(begin) <= maxUnaware
+		if !hookRuns && !maybeStarting {
 			return nil, err
 		}
 
@@ -60,7 +62,8 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 	}
 }
 
-// tryQuiesce takes the lock that the unit's hooks need. It returns [unitdir.ErrHookRuns] if a hook is running.
+// tryQuiesce takes the lock that the unit's hooks need. It returns [unitdir.ErrHookRuns] if a hook is running,
+// or ErrUnaware.
 func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	q, err := folder.TryQuiesce()
 	if err != nil {
@@ -72,7 +75,7 @@ func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	runs, err := hookexec.StillRuns(q.Folder().ProcessPath())
 	if err != nil {
 		_ = q.Close()
-		return nil, fmt.Errorf("cannot find out whether a hook runs: %w", err)
+		return nil, fmt.Errorf("cannot find out whether a hook is running: %w", err)
 	}
 	if runs {
 		_ = q.Close()

@@ -19,11 +19,11 @@ import (
 const maxSocketPath = 107
 
 // socketRecord is a file in a machine's directory. It contains the path of the directory with the sockets of
-// the machine's units. Other programs need it, since they cannot derive that path.
+// the machine's units. Other programs read this file, since they cannot derive that path.
 const socketRecord = "sockets"
 
-// makeMachineSockets creates the directory for a machine's sockets, records its path in the machine's
-// directory, and returns it. It is idempotent.
+// makeMachineSockets creates the directory for a machine's sockets, records the directory's path in the
+// machine's directory, and returns that path. It is idempotent.
 func makeMachineSockets(uuid, machineDir string) (string, error) {
 	dir, err := makeSocketDir(uuid, machineDir)
 	if err != nil {
@@ -36,14 +36,14 @@ func makeMachineSockets(uuid, machineDir string) (string, error) {
 		return dir, nil
 	}
 	if err := osutil.WriteFile(record, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("cannot record where the sockets are: %w", err)
+		return "", fmt.Errorf("cannot record the directory of the sockets: %w", err)
 	}
 
 	return dir, nil
 }
 
-// removeMachineSockets removes the sockets' directory that the machine's directory records, and the record.
-// It keeps both if another process has a socket there.
+// removeMachineSockets removes the directory of a machine's sockets, and then socketRecord, which contains its
+// path. It keeps both if another process has a socket in the directory.
 func removeMachineSockets(machineDir string) {
 	record := filepath.Join(machineDir, socketRecord)
 	dir, err := os.ReadFile(record)
@@ -51,17 +51,20 @@ func removeMachineSockets(machineDir string) {
 		return
 	}
 
-	if err := os.Remove(strings.TrimSpace(string(dir))); err == nil || errors.Is(err, fs.ErrNotExist) {
+	// This removes only an empty directory.
+	err = os.Remove(strings.TrimSpace(string(dir)))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		_ = os.Remove(record) // the next agent creates both again
 	}
 }
 
-// makeSocketDir creates a directory for sockets, which only its owner can enter. Its path is short enough for
-// the paths of sockets in it.
+// makeSocketDir creates a directory for sockets if it is missing, and returns its path. Only the directory's
+// owner can enter it. The path is short enough for the paths of sockets in the directory. The same UUID and
+// name always yield the same directory.
 func makeSocketDir(uuid, name string) (string, error) { return userSockets().makeIn(uuid, name) }
 
-// makeIn creates a private directory in the base. Its name is derived from the environment's UUID and the
-// given name.
+// makeIn creates a private directory in the base if it is missing, and returns its path. The directory's name
+// is derived from the environment's UUID and the given name.
 func (b socketBase) makeIn(uuid, name string) (string, error) {
 	for {
 		base, err := b.make()
@@ -81,8 +84,8 @@ func (b socketBase) makeIn(uuid, name string) (string, error) {
 	}
 }
 
-// RemoveSockets removes the directories of all sockets of an environment on this host. Agents that were killed
-// leave them behind. The caller must have ended the environment's agents.
+// RemoveSockets removes all socket directories of an environment on this host. Agents that were killed leave
+// such directories behind. The caller must have ended the environment's agents.
 func RemoveSockets(uuid string) error { return userSockets().remove(uuid) }
 
 // remove removes all socket directories of an environment, including those that older agents created. It also
@@ -107,20 +110,21 @@ func (b socketBase) remove(uuid string) error {
 				return fmt.Errorf("cannot remove sockets: %w", err)
 			}
 		}
-		_ = os.Remove(base) // fails unless it is empty; the next agent creates it again
+		_ = os.Remove(base) // fails unless the base is empty; the next agent creates the base again
 	}
 
 	return nil
 }
 
-// socketBase is the directory that contains one user's socket directories: name in parent. In a parent such
-// as /tmp another user can create that name first. The base is then called name-RANDOM.
+// socketBase is the directory that contains one user's socket directories. Its path is parent/name. In a parent
+// such as /tmp, another user can create that path first. The base is then parent/name-RANDOM.
 type socketBase struct{ parent, name string }
 
 // userSockets returns the base of this user's sockets. It does not use XDG_RUNTIME_DIR, since agents can
-// outlive it: logind removes it at the last logout unless the user lingers.
+// outlive that directory: logind removes it at the last logout unless the user lingers.
 func userSockets() socketBase { return socketsOf(os.Geteuid()) }
 
+// socketsOf returns the base of the sockets of the user with the given UID.
 func socketsOf(uid int) socketBase {
 	if uid == 0 {
 		return socketBase{"/run", "bijou"}
@@ -128,8 +132,8 @@ func socketsOf(uid int) socketBase {
 	return socketBase{"/tmp", "bijou-" + strconv.Itoa(uid)}
 }
 
-// make creates the base if it is missing, and returns its path. If the name belongs to another user, it
-// creates or finds a directory with a random suffix.
+// make creates the base if it is missing, and returns its path. If another user owns the path parent/name,
+// make finds or creates a directory with a random suffix.
 func (b socketBase) make() (string, error) {
 	if err := os.MkdirAll(b.parent, 0o755); err != nil {
 		return "", fmt.Errorf("cannot create the directory of sockets: %w", err)
@@ -172,13 +176,13 @@ func (b socketBase) list() []string {
 	})
 }
 
-// errNotOwn is returned for a path that is not this user's directory. In /tmp another user may have created
-// it first.
-var errNotOwn = errors.New("this is not a directory of this user")
+// errNotOwn is returned for a path that is not a directory of this user. In /tmp, another user may have created
+// the path first.
+var errNotOwn = errors.New("not a directory that this user owns")
 
-// makePrivateDir creates a directory that only this user can enter. It returns errNotOwn if the path belongs
-// to another user, or is a symlink or a file. It checks the open directory, since others could replace the
-// path between two checks.
+// makePrivateDir creates a directory that only this user can enter. If the directory exists, makePrivateDir
+// denies other users access to it. It returns errNotOwn if the path belongs to another user, or is a symlink
+// or a file.
 func makePrivateDir(path string) error {
 	for {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -193,8 +197,9 @@ func makePrivateDir(path string) error {
 	}
 }
 
-// closeToOthers removes all permissions of group and others from a directory. It returns errNotOwn if the
-// directory is not this user's.
+// closeToOthers removes all permissions of group and others from a directory. It returns errNotOwn if this user
+// does not own the directory. It works on the open directory, since other users could replace the path between
+// two calls.
 func closeToOthers(path string) error {
 	dir, st, err := openDir(path)
 	if err != nil {
@@ -227,16 +232,16 @@ func isPrivateDir(path string) bool {
 	return int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0
 }
 
-// openDir opens a directory. It returns errNotOwn if the path is a symlink or a file, or if this user has no
-// permission to open it.
+// openDir opens a directory, and returns its owner and mode in st. It returns errNotOwn if the path is a
+// symlink or a file, or if this user has no permission to open it.
 func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
 	dir, err = os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	for _, taken := range []error{unix.EACCES, unix.ELOOP, unix.ENOTDIR} {
-		if errors.Is(err, taken) {
-			return nil, st, fmt.Errorf("cannot use %q for sockets: %w", path, errNotOwn)
-		}
+	noPermission := errors.Is(err, unix.EACCES)
+	isSymlink := errors.Is(err, unix.ELOOP)
+	isFile := errors.Is(err, unix.ENOTDIR)
+	if noPermission || isSymlink || isFile {
+		return nil, st, fmt.Errorf("cannot use %q for sockets: %w", path, errNotOwn)
 	}
-
 	if err != nil {
 		return nil, st, fmt.Errorf("cannot open the directory of sockets: %w", err)
 	}
@@ -248,6 +253,8 @@ func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
 	return dir, st, nil
 }
 
+// socketPath returns the path of a unit's socket in a socket directory. If the unit's name makes the path too
+// long for a socket, the file's name is a hash of the unit's name.
 func socketPath(dir, unit string) string {
 	path := filepath.Join(dir, strings.ReplaceAll(unit, "/", "-"))
 	if len(path) > maxSocketPath {
@@ -256,11 +263,12 @@ func socketPath(dir, unit string) string {
 	return path
 }
 
+// shortHash returns the first n hex digits of a name's digest.
 func shortHash(name string, n int) string { return osutil.Digest([]byte(name))[:n] }
 
-// UnitSockets returns the sockets on this host of this user's agents for units called unit, in all
-// environments. For an empty name it returns the sockets of all units, and possibly other sockets. Some
-// sockets may have no server, since agents that were killed leave their sockets behind.
+// UnitSockets returns the paths of the sockets of a unit's agents. It finds agents that this user runs on this
+// host, in all environments. If unit is empty, it returns the sockets of all units, and possibly sockets that
+// are not of units. Some sockets may have no server, since agents that were killed leave their sockets behind.
 func UnitSockets(unit string) (paths []string) {
 	for _, base := range userSockets().list() {
 		dirs, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is valid
@@ -275,6 +283,7 @@ func UnitSockets(unit string) (paths []string) {
 		}
 	}
 
+	// Leave out paths that do not exist or are not sockets.
 	return slices.DeleteFunc(paths, func(path string) bool {
 		info, err := os.Lstat(path)
 		return err != nil || info.Mode().Type() != fs.ModeSocket

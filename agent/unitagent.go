@@ -19,9 +19,9 @@ import (
 	"bijou/state/unitdir"
 )
 
-// RunUnit runs one unit agent without a machine agent, under its own session. If another agent runs the unit,
-// RunUnit waits until that agent has ended. It returns nil when ctx is done or the unit is gone, and the same
-// errors as [RunMachine]. It also ends a hook in flight as RunMachine does.
+// RunUnit runs one unit agent without a machine agent, in its own session. If another agent runs the unit,
+// RunUnit waits until that agent has ended. It returns nil when ctx is done or the unit is gone. It returns the
+// same errors as [RunMachine], and ends a hook in flight in the same way.
 func RunUnit(ctx context.Context, o UnitOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	var machine string
@@ -50,14 +50,14 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	return h.runWhileClaimed(ctx, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
-// Owed describes the step that the unit's agent would take now. If there is none, it describes the unit's
-// first open request to the provisioner. It returns an empty string if the agent would only wait for changes.
-// A due update-status does not count as a step.
+// Owed describes the step that the unit's agent would take now. If there is no such step, Owed describes the
+// unit's first open request to the provisioner. It returns an empty string if the agent would only wait for
+// changes. A due update-status hook does not count as a step.
 func Owed(v *state.View, unit string) (string, error) { return uniter.Owed(v, unit) }
 
-// unlessDone returns err, or nil once ctx is done, since that is the normal end of the work. It returns
-// [state.ErrClaimLost] if ctx is done because the machine's claim was lost. It returns [state.ErrStoreGone]
-// even if ctx is done.
+// unlessDone returns err. If ctx is done, it returns nil instead, since this is the normal end of the work.
+// There are two exceptions: it returns [state.ErrClaimLost] if ctx is done because the machine's claim was
+// lost, and an err that wraps [state.ErrStoreGone] even if ctx is done.
 func unlessDone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, state.ErrClaimLost) {
 		return cause
@@ -85,12 +85,13 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 			return err
 		}
 
-		if time.Since(begin) > backoff.MaxDelay {
-			retry.Reset()
+		hasRunLong := time.Since(begin) > backoff.MaxDelay
+		if hasRunLong {
+			retry.Reset() // this is not one of several failures in a row
 		}
 		log.Error("the unit's agent has ended; starting it again", "error", err)
 		pause := retry.Next()
-		h.outages.agentReporter(agent)(ctx, err, begin.Add(time.Since(begin)+pause))
+		h.outages.agentReporter(agent)(ctx, err, time.Now().Add(pause))
 		_ = backoff.Sleep(ctx, pause)
 	}
 }
@@ -146,7 +147,8 @@ type host struct {
 	outages  *outageLog
 }
 
-// newHost returns a host with the options. The caller must set its limiter.
+// newHost returns a host with the options, for a process that holds the claim. The caller must set the host's
+// limiter.
 func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -185,8 +187,10 @@ func hookConcurrency(env state.Environment) int {
 }
 
 // runWhileClaimed calls work and announces the agents while work is running. It cancels work's ctx when
-// another process has taken the machine's claim, or when a requested drain is complete.
+// another process has taken the machine's claim, or when a requested drain is complete. It returns the error
+// that [unlessDone] returns for work's error.
 func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Context) error) error {
+	// After ctx is done, work still commits the outcome of its hooks, and needs the session for that.
 	announcing, stopAnnouncing := context.WithCancel(context.WithoutCancel(ctx))
 	working, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -201,11 +205,14 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	})
 
 	err := work(working)
+
+	// Everything that needs the session must end before the session.
 	stop(nil)
 	h.logs.Close()
 	h.election.wait()
 	stopAnnouncing()
 	wg.Wait()
+
 	removeMachineSockets(h.Dir)
 	return unlessDone(working, err)
 }
@@ -227,12 +234,13 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	}
 }
 
-// awaitEnvironment returns the environment, once exists returns no error. It retries as [retryTransient] does.
+// awaitEnvironment reads the environment, and calls check in the same view. It returns the environment, or the
+// error of check. It retries as [retryTransient] does.
 func awaitEnvironment(
 	ctx context.Context,
 	st *state.State,
 	log *slog.Logger,
-	exists func(v *state.View) error,
+	check func(v *state.View) error,
 ) (state.Environment, error) {
 	return retryTransient(ctx, log, func() (state.Environment, error) {
 		return state.Read(ctx, st, func(v *state.View) (state.Environment, error) {
@@ -240,26 +248,33 @@ func awaitEnvironment(
 			if err != nil {
 				return env, err
 			}
-			return env, exists(v)
+			return env, check(v)
 		})
 	})
 }
 
-// retryTransient calls f until it succeeds, fails with an error that a retry cannot fix, or ctx is done. It
-// logs the outage.
+// retryTransient calls f until f succeeds, f fails with an error that a retry cannot fix, or ctx is done. It
+// returns f's last results, and logs the outage.
 func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, error)) (T, error) {
 	var retry backoff.Exponential
 	report := newOutageLog(log).partReporter("start")
+
 	for {
 		result, err := f()
-		permanent := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) ||
-			errors.Is(err, state.ErrClosed) ||
-			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost)
-		if err == nil || permanent || ctx.Err() != nil {
+		if err == nil || isPermanent(err) || ctx.Err() != nil {
 			return result, err
 		}
 
 		report(err)
 		_ = retry.Wait(ctx)
 	}
+}
+
+// isPermanent reports whether each retry would return the same error.
+func isPermanent(err error) bool {
+	return errors.Is(err, state.ErrNotFound) ||
+		errors.Is(err, state.ErrStoreGone) ||
+		errors.Is(err, state.ErrClosed) ||
+		errors.Is(err, state.ErrClaimed) ||
+		errors.Is(err, state.ErrClaimLost)
 }

@@ -70,12 +70,12 @@ const (
 	exitNotFound  = 127
 )
 
-// Run runs the command to its end. If the command exits with 0, Run commits all changes of its tools in one
-// transaction. It returns an error if the command cannot be run, or if the commit fails. Outcome.Exit is then
-// not 0.
+// Run runs the command to its end. If the command exits with 0, Run commits all changes of the command's hook
+// tools in one transaction. It returns an error if the command cannot be run, or if the commit fails.
+// Outcome.Exit is then not 0.
 //
-// The end of ctx ends the work before the command and after it, but not the command itself. Run forwards this
-// process's signals to the command, and waits until the command ends.
+// When ctx is done, Run ends its own work before and after the command, but not the command itself. It
+// forwards the signals that this process gets to the command, and waits until the command ends.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Options: o, operator: operatorName()}
 	if err := r.gatherFacts(ctx); err != nil {
@@ -111,14 +111,15 @@ type run struct {
 	logs     *logWriter
 }
 
-// serveCommand runs the command with a socket that answers its hook tools. If the command exits with 0, it
-// commits their changes.
+// serveCommand runs the command with a socket that answers its hook tools. If the command exits with 0,
+// serveCommand commits the changes of these tools.
 func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s, err := server.Listen(d.socketPath())
 	if err != nil {
 		return Outcome{Exit: 1}, err
 	}
 	defer s.Close()
+
 	hook := hookctx.New(r.contextOptions())
 	client := server.NewClientID()
 	s.Register(client, auditedHook{hook, r})
@@ -142,8 +143,9 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// warnShellFailed warns the operator that nothing was written if a shell has ended with an exit code other than
-// 0. Operators easily overlook that code, since it can be the code of the last command or of ctrl-C.
+// warnShellFailed warns the operator that no changes were written, if the command is a shell and its exit
+// code is not 0. Operators easily overlook this exit code, since it can be that of the shell's last command
+// or of ctrl-C.
 func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
 		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d, so its changes to settings are not written\n", exit)
@@ -167,8 +169,8 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	}
 
 	for _, c := range changes {
-		r.logs.write(c.Node.Unit+c.Node.Service, "INFO",
-			fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.operator))
+		source := c.Node.Unit + c.Node.Service // one of them is empty
+		r.logs.write(source, "INFO", fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.operator))
 	}
 
 	ports := hook.PortChanges()
@@ -192,7 +194,7 @@ func (r *run) parseRelation() (int, error) {
 	return id, nil
 }
 
-// auditedHook adds the operator's name to the log for writes that take effect at once.
+// auditedHook is a hook's context that logs each write that takes effect at once, with the operator's name.
 type auditedHook struct {
 	*hookctx.Context
 	run *run
@@ -204,15 +206,16 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 		return err
 	}
 
-	what := "status"
+	object := "status"
 	if ofService {
-		what = "status of the application"
+		object = "status of the application"
 	}
-	h.Log("INFO", fmt.Sprintf("%s set: %s %q, by %s", what, s.Status, s.Message, h.run.operator))
+	h.Log("INFO", fmt.Sprintf("%s set: %s %q, by %s", object, s.Status, s.Message, h.run.operator))
 	return nil
 }
 
-// operatorName returns USER@HOST, as the log names the operator.
+// operatorName returns the operator's name for the log, as USER@HOST. It replaces an unknown user by the user
+// id, and leaves out an unknown host.
 func operatorName() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -254,7 +257,7 @@ func (w *logWriter) write(source, level, message string) {
 	log.Write(level, hookName, message)
 }
 
-// close sends the pending lines of all logs.
+// close sends the pending lines of all logs. No other method can be called afterwards.
 func (w *logWriter) close() {
 	var sending sync.WaitGroup
 	for _, log := range w.logs {

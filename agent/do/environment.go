@@ -32,13 +32,16 @@ func (r *run) buildEnv(d workDir, client string) []string {
 	}
 
 	facts := r.envFacts(d, client)
-	if why := facts.Relation.TooManyMembers(); why != "" {
-		r.logs.write(r.Unit, "WARNING", why)
+	if warning := facts.Relation.TooManyMembers(); warning != "" {
+		r.logs.write(r.Unit, "WARNING", warning)
 	}
 
+	// Of a hook's environment, add only PATH and the variables that belong to a hook. For all other
+	// variables, the command gets the operator's values.
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
-		if value != "" && (isHookVariable(name) || name == "PATH") {
+		fromHook := isHookVariable(name) || name == "PATH"
+		if fromHook && value != "" {
 			env = append(env, pair)
 		}
 	}
@@ -52,8 +55,14 @@ func (r *run) buildEnv(d workDir, client string) []string {
 // isHookVariable reports whether a variable belongs to a hook. JUJU_ENV and JUJU_STATE do not belong to a
 // hook, since the operator sets them to choose an environment.
 func isHookVariable(name string) bool {
-	chosen := name == "JUJU_ENV" || name == "JUJU_STATE"
-	return strings.HasPrefix(name, "JUJU_") && !chosen || name == "CHARM_DIR"
+	switch name {
+	case "JUJU_ENV", "JUJU_STATE":
+		return false
+	case "CHARM_DIR":
+		return true
+	}
+
+	return strings.HasPrefix(name, "JUJU_")
 }
 
 // envFacts returns the facts from which the command's environment variables are built, as for a hook.
@@ -90,6 +99,7 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	return env
 }
 
+// relationID returns the id of the hook's relation, in the form that the dialect uses.
 func (r *run) relationID() string {
 	if r.Dialect == hookapi.Modern && r.facts.relationName != "" {
 		return fmt.Sprintf("%s:%d", r.facts.relationName, r.facts.apiFacts.Relation)
@@ -166,12 +176,12 @@ func (r *run) gatherFacts(ctx context.Context) error {
 func (r *run) gatherUnit(v *state.View) error {
 	if r.Unit == "" && len(r.Command) == 1 && charm.IsUnit(r.Command[0]) {
 		_, err := v.Unit(r.Command[0])
-		switch {
-		case err == nil:
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		if err == nil {
 			r.Unit = r.Command[0]
 			r.Command = nil
-		case !errors.Is(err, state.ErrNotFound):
-			return err
 		}
 	}
 
@@ -190,7 +200,7 @@ func (r *run) gatherUnit(v *state.View) error {
 	return nil
 }
 
-// readUnit reads the unit and its charm, and returns the dialect of its hook tools.
+// readUnit reads the unit and its charm, and returns the dialect of the charm's hook tools.
 func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err error) {
 	if f.unit, err = v.Unit(unit); err != nil {
 		return "", err
@@ -212,8 +222,8 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 }
 
 // readRelation reads the relation in which the command runs, and its members. If there is only one remote
-// member, it is the hook's remote unit. readRelation returns an error if the command's unit is not in the
-// relation.
+// member, that member becomes the hook's remote unit. Without a unit, all units of the relation count as
+// members. readRelation returns an error if the command's unit is not in the relation.
 func (f *hookFacts) readRelation(v *state.View, id int) error {
 	r, err := v.Relation(id)
 	if err != nil {
@@ -235,17 +245,18 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	if !ok {
 		return fmt.Errorf("unit %q is not part of %s, which is between %v", f.unit.Name, r, r.Endpoints)
 	}
-	at := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == f.unit.Name })
-	if at < 0 {
-		return fmt.Errorf("unit %q is not in %s: it has not yet joined the relation, or has left it", f.unit.Name, r)
+	own := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == f.unit.Name })
+	if own < 0 {
+		return fmt.Errorf("unit %q is not in %s: the unit has not yet joined the relation, or has left it", f.unit.Name, r)
 	}
 
 	f.relationName = end.Name
 	f.apiFacts.RemoteService = r.Other(f.unit.Service).Service
 	for _, m := range members {
 		service, _, _ := charm.ParseUnit(m.Unit) // never fails: names in the store are valid
-		isNear := r.Scope != charm.Container || m.Principal == members[at].Principal
-		if m.Unit != f.unit.Name && service == f.apiFacts.RemoteService && isNear {
+		isRemote := service == f.apiFacts.RemoteService && m.Unit != f.unit.Name
+		isInScope := r.Scope != charm.Container || m.Principal == members[own].Principal
+		if isRemote && isInScope {
 			f.apiFacts.Members = append(f.apiFacts.Members, m.Unit)
 		}
 	}

@@ -69,7 +69,8 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 	return 0, nil
 }
 
-// findCommand finds a command as a shell does, except that a hook tool precedes all programs on PATH.
+// findCommand finds a command as a shell does, except that a hook tool precedes all programs on PATH. tools
+// is the directory of the hook tools.
 func findCommand(name, tools string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -85,30 +86,33 @@ func findCommand(name, tools string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// explainStartError returns the exit code and the error for a command that could not be started.
+// explainStartError returns the exit code and the error for a command that could not be started. The operator
+// may have given the name of a unit instead of a command.
 func explainStartError(argv []string, err error) (int, error) {
 	name := argv[0]
 	exit := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		exit = exitNotFound
 	}
-	var cause *exec.Error
-	var at *fs.PathError
 
+	// err contains the command's name. The returned error adds that name itself, so keep only the cause of err.
+	var execErr *exec.Error
+	var pathErr *fs.PathError
 	switch {
 	case exit == exitNotFound && charm.IsUnit(name) && len(argv) == 1:
 		err = errors.New("no such unit or file exists")
 	case exit == exitNotFound && charm.IsUnit(name):
 		err = fmt.Errorf("no such file exists; to run a command as a unit, give --unit %s", name)
-	case errors.As(err, &cause):
-		err = cause.Err
-	case errors.As(err, &at):
-		err = at.Err
+	case errors.As(err, &execErr):
+		err = execErr.Err
+	case errors.As(err, &pathErr):
+		err = pathErr.Err
 	}
 
 	return exit, fmt.Errorf("cannot run %q: %w", name, err)
 }
 
+// exitCode returns the exit code of an ended process as shells do: 128+N if signal N killed the process.
 func exitCode(s *os.ProcessState) int {
 	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
@@ -139,9 +143,11 @@ PATH=%s:$PATH
 `, unit, shellQuote(tools))
 }
 
+// shellQuote quotes a text as one word for a shell.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// signalRelay catches the signals of this process, so that they do not end it, and forwards them to its command.
+// signalRelay catches the signals of this process, so that they do not end it, and forwards them to its
+// command.
 type signalRelay struct {
 	signals chan os.Signal // buffered, since package signal does not wait for a receiver
 	wg      sync.WaitGroup
@@ -162,7 +168,8 @@ func newSignalRelay() *signalRelay {
 	return r
 }
 
-// forwardTo forwards signals to the process, except those that a terminal sends to both processes.
+// forwardTo forwards signals to the process until close is called. It leaves out signals that a terminal
+// sends to both processes.
 func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
 		for s := range r.signals {
@@ -173,6 +180,7 @@ func (r *signalRelay) forwardTo(p *os.Process) {
 	})
 }
 
+// close stops catching and forwarding signals.
 func (r *signalRelay) close() {
 	signal.Stop(r.signals) // after this no signal is sent on the channel
 	close(r.signals)
@@ -205,15 +213,15 @@ type workDir struct {
 	lock *os.File // the open directory itself, locked
 }
 
-// newWorkDir creates a locked directory with symlinks for the hook tools. It also removes the directories of
-// processes that were killed, on which no process holds a lock. During this work it locks base, so that it
-// cannot remove a directory that another run has not locked yet.
+// newWorkDir creates a locked directory in base, with symlinks for the hook tools. It also removes the
+// directories of runs that were killed: no process holds a lock on them. newWorkDir locks base while it
+// works, since another run must not remove the new directory before that directory is locked.
 func newWorkDir(base string, links Links) (d workDir, err error) {
-	entry, err := osutil.LockFile(base)
+	baseLock, err := osutil.LockFile(base)
 	if err != nil {
 		return d, fmt.Errorf("cannot lock %q: %w", base, err)
 	}
-	defer entry.Close()
+	defer baseLock.Close()
 
 	removeStaleDirs(base)
 	if d.dir, err = os.MkdirTemp(base, ""); err != nil {
@@ -237,10 +245,12 @@ func removeStaleDirs(base string) {
 	entries, _ := os.ReadDir(base) // a later run removes directories that this one cannot read
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
-		if f, err := osutil.TryLockFile(dir, os.O_RDONLY); err == nil {
-			_ = os.RemoveAll(dir) // a later run tries again
-			f.Close()
+		lock, err := osutil.TryLockFile(dir, os.O_RDONLY)
+		if err != nil {
+			continue
 		}
+		_ = os.RemoveAll(dir) // a later run tries again
+		lock.Close()
 	}
 }
 
@@ -263,7 +273,8 @@ func (d workDir) toolsPath() string  { return filepath.Join(d.dir, "tools") }
 func (d workDir) socketPath() string { return filepath.Join(d.dir, "s") }
 func (d workDir) bashrcPath() string { return filepath.Join(d.dir, "bashrc") }
 
+// remove removes the directory, and then releases its lock.
 func (d workDir) remove() {
-	_ = os.RemoveAll(d.dir) // removeStaleDirs removes the rest later
+	_ = os.RemoveAll(d.dir) // if this fails, a later run removes the directory
 	d.lock.Close()          // does nothing if lock is nil
 }

@@ -1,7 +1,7 @@
 // Package hook defines the kinds of hooks, their names, and the queue of a unit's relation hooks. It merges
 // new arrivals into the queue, and picks the queue's next hook.
 //
-// It does no I/O. It does not make decisions about a unit's workflow; agent/uniter/decide makes them.
+// It does no I/O, and does not decide about a unit's workflow. agent/uniter/decide makes these decisions.
 package hook
 
 import (
@@ -107,8 +107,8 @@ func ForAction(a actions.Action) state.Hook {
 // IsAction reports whether the hook is an action or a command of an operator.
 func IsAction(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
-// ForRelation returns a hook of a relation. member is the unit that causes the hook, or the remote service for
-// a changed hook about its own settings. It is empty for created and broken.
+// ForRelation returns a hook of a relation. member is the unit that causes the hook. If the settings of the
+// remote service cause a changed hook, member is that service. For created and broken, member is empty.
 func ForRelation(kind string, r Relation, member string) state.Hook {
 	h := state.Hook{
 		Kind:          kind,
@@ -124,8 +124,8 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 	return h
 }
 
-// Member returns the name of the member that the hook concerns. The hook's queue entry has the same name. Member
-// returns an empty string for created and broken.
+// Member returns the name of the member that a relation hook concerns, as in the hook's queue entry. For
+// created and broken it returns an empty string.
 func Member(h state.Hook) string {
 	if h.Kind == Changed {
 		return cmp.Or(h.RemoteUnit, h.RemoteService)
@@ -133,8 +133,8 @@ func Member(h state.Hook) string {
 	return h.RemoteUnit
 }
 
-// IsUnit reports whether a member is a unit. Every other member is a remote service, which stands for its own
-// settings.
+// IsUnit reports whether a member is a unit. Every other member is a remote service, and its hooks are about
+// the service's own settings.
 func IsUnit(member string) bool { return strings.Contains(member, "/") }
 
 // Relation is a relation as one unit's hooks see it.
@@ -160,7 +160,10 @@ func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relatio
 // false if no entry has a pending hook.
 func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
 	for e := range entries {
-		if e.State.Pending != "" && (!ok || e.compare(first) < 0) {
+		if e.State.Pending == "" {
+			continue
+		}
+		if !ok || e.compare(first) < 0 {
 			first = e
 			ok = true
 		}
@@ -168,19 +171,25 @@ func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
 	return first, ok
 }
 
-func (e Entry) compare(o Entry) int {
-	return cmp.Or(cmp.Compare(e.rank(), o.rank()), cmp.Compare(e.State.Place, o.State.Place),
-		cmp.Compare(e.Relation.ID, o.Relation.ID), cmp.Compare(e.Member, o.Member))
+// compare orders entries as Pick does. It orders entries with the same rank and place by relation and member.
+func (e Entry) compare(other Entry) int {
+	return cmp.Or(
+		cmp.Compare(e.rank(), other.rank()),
+		cmp.Compare(e.State.Place, other.State.Place),
+		cmp.Compare(e.Relation.ID, other.Relation.ID),
+		cmp.Compare(e.Member, other.Member),
+	)
 }
 
-// rank returns the entry's class in the order of hooks. Entries of a lower rank run first. Within a rank, the
-// place in the queue decides.
-func (e Entry) rank() (n int) {
+// rank returns the entry's class in the order of hooks. Entries of a lower rank run first. A changed hook
+// that must follow its joined hook always has a lower rank than other hooks.
+func (e Entry) rank() int {
+	rank := 0
 	if !isChangedOwed(e.State) {
-		n += 2
+		rank += 2
 	}
 	if e.Relation.Peer {
-		n++
+		rank++
 	}
-	return n
+	return rank
 }

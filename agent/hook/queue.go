@@ -7,34 +7,37 @@ import (
 	"bijou/state/charm"
 )
 
-// The values of [state.MemberState].State. They record whether, for the unit's hooks and the hook in flight,
-// a member is in the relation or has left it. The state is empty if no hook for the member has begun.
+// The values of [state.MemberState].State. They record whether a member is in the relation, according to the
+// hooks that the unit has begun. The state is empty if no hook for the member has begun.
 const (
 	In   = "in"
 	Left = "left"
 )
 
-// Arrive adds a hook of this kind to a member's entry. The hook can also cancel or replace the pending one,
-// by the table in docs/reference/hooks.md, "The queue". An entry that gets a new pending hook moves to the
-// tail. A hook that was removed from the entry to run can no longer be cancelled.
+// Arrive adds a hook of this kind to a member's entry, and returns the entry's new state. The hook can cancel
+// or replace the pending hook, as in the table in docs/reference/hooks.md, "The queue". An entry that gets a
+// new pending hook moves to the tail. Arrive cannot cancel a hook that was removed from the entry to run.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
-	switch [2]string{m.Pending, kind} {
-	case [2]string{Joined, Departed}:
+	switch {
+	case m.Pending == "":
+		m.Pending = kind
+		m.Place = tail
+	case m.Pending == Joined && kind == Departed: // the two hooks cancel each other
 		m.Pending = ""
 		m.Place = 0
-	case [2]string{Departed, Joined}:
+	case m.Pending == Departed && kind == Joined: // for the unit, the member never left
 		m.Pending = Changed
 		m.Place = tail
-	case [2]string{"", kind}, [2]string{Changed, Departed}:
-		m.Pending = kind
+	case m.Pending == Changed && kind == Departed:
+		m.Pending = Departed
 		m.Place = tail
 	}
 
 	return m
 }
 
-// Take returns the member's state after its pending hook was removed from the queue to run. After a joined
-// hook a changed hook is pending in the same place, whether or not the joined hook succeeds.
+// Take returns the member's state after its pending hook was removed from the queue to run. If this is a joined
+// hook, a changed hook becomes pending in the same place, even if the joined hook fails later.
 func Take(m state.MemberState) state.MemberState {
 	switch m.Pending {
 	case Joined:
@@ -53,8 +56,9 @@ func Take(m state.MemberState) state.MemberState {
 	return m
 }
 
-// Done returns the member's state after a changed hook for it is done. seen is the version of the member's
-// settings that the hook has seen. It drops a pending changed hook that would see no newer version.
+// Done returns the member's state after a changed hook for the member is done. seen is the version of the
+// member's settings that the hook has seen. If a pending changed hook would not see a newer version, Done
+// drops that hook.
 func Done(m state.MemberState, seen int64) state.MemberState {
 	m.Seen = max(m.Seen, seen)
 	if m.Pending == Changed && m.Version <= m.Seen {
@@ -68,8 +72,8 @@ func Done(m state.MemberState, seen int64) state.MemberState {
 // hook is pending.
 func IsForgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
 
-// IsExpected reports whether, for the unit's hooks, the member will be in the relation once the pending hook
-// has run.
+// IsExpected reports whether the member will be in the relation, according to the unit's hooks, once the
+// pending hook has run.
 func IsExpected(m state.MemberState) bool {
 	switch m.Pending {
 	case Joined, Changed:
@@ -95,10 +99,10 @@ type Arrival struct {
 	Forget   bool // the queue must remove the entry
 }
 
-// Arrivals compares the members present in a relation with their recorded state, and returns the entries that
-// change. These are members that came, members that are gone, and members whose settings are newer than the
-// hooks have seen. leaving is true if the unit must leave the relation. Then all members count as gone. tail is
-// the queue's next free place.
+// Arrivals compares the members present in a relation with their recorded state, and returns the queue
+// entries that change. These are the entries of members that came, of members that are gone, and of members
+// whose settings are newer than the version that the hooks have seen. If leaving is true, the unit must leave
+// the relation, and all members count as gone. tail is the queue's next free place.
 //
 // A service among the present members stands for its own settings. It has changed hooks, but no joined and
 // departed hooks.
@@ -112,33 +116,17 @@ func Arrivals(
 	if leaving {
 		present = nil
 	}
-	var changed []member // sorted below, since there are fewer of them than members
 
-	known := 0
-	for _, m := range present {
-		before, isKnown := recorded[m.Unit]
-		if isKnown {
-			known++
-		}
-		if now := (member{name: m.Unit, version: m.Version, in: true}); now.update(before, tail) != before {
-			changed = append(changed, now)
-		}
-	}
-
-	if known < len(recorded) {
-		changed = append(changed, findGone(recorded, present, tail)...)
-	}
-	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
-	var all []Arrival
-
-	for _, m := range changed {
+	// Each new pending hook gets its own place.
+	var arrivals []Arrival
+	for _, m := range findChanged(recorded, present, tail) {
 		before, isKnown := recorded[m.name]
 		after := m.update(before, tail)
 		if after.Place == tail {
 			tail++
 		}
 
-		all = append(all, Arrival{
+		arrivals = append(arrivals, Arrival{
 			Relation: relation,
 			Member:   m.name,
 			State:    after,
@@ -147,25 +135,50 @@ func Arrivals(
 		})
 	}
 
-	return all
+	return arrivals
 }
 
 // member is a unit or service that is in the relation, or was in it according to its recorded state.
 type member struct {
 	name    string
-	version int64
-	in      bool
+	version int64 // the version of its settings; 0 if it is not in the relation
+	in      bool  // it is in the relation
 }
 
-// findGone returns the recorded members that are not present, unless their recorded state already shows that.
+// findChanged returns the members whose recorded state must change, sorted by name. It sorts only these
+// members, since usually few of many members have changed.
+func findChanged(recorded map[string]state.MemberState, present []state.Member, tail int64) (changed []member) {
+	recordedPresent := 0 // how many recorded members are present
+	for _, p := range present {
+		before, isRecorded := recorded[p.Unit]
+		if isRecorded {
+			recordedPresent++
+		}
+
+		m := member{name: p.Unit, version: p.Version, in: true}
+		if m.update(before, tail) != before {
+			changed = append(changed, m)
+		}
+	}
+
+	if recordedPresent < len(recorded) {
+		changed = append(changed, findGone(recorded, present, tail)...)
+	}
+	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
+	return changed
+}
+
+// findGone returns the recorded members that are not present, unless their recorded state already shows that
+// they are gone.
 func findGone(recorded map[string]state.MemberState, present []state.Member, tail int64) (gone []member) {
-	here := make(map[string]bool, len(present))
-	for _, m := range present {
-		here[m.Unit] = true
+	isPresent := make(map[string]bool, len(present))
+	for _, p := range present {
+		isPresent[p.Unit] = true
 	}
 
 	for name, before := range recorded {
-		if m := (member{name: name}); !here[name] && m.update(before, tail) != before {
+		m := member{name: name}
+		if !isPresent[name] && m.update(before, tail) != before {
 			gone = append(gone, m)
 		}
 	}
@@ -173,26 +186,28 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 	return gone
 }
 
-// update returns the recorded state m after it was compared with the member.
-func (now member) update(m state.MemberState, tail int64) state.MemberState {
+// update returns the member's new state in the queue. recorded is its previous state there, or zero. If the
+// member has come, is gone or has newer settings, update adds the corresponding hook with [Arrive]. It returns
+// a zero state for a service that is gone. If nothing has changed, it returns recorded.
+func (m member) update(recorded state.MemberState, tail int64) state.MemberState {
 	// A service has no joined and departed hooks. It is in the relation, or its entry is removed.
-	if !IsUnit(now.name) {
-		if !now.in {
+	if !IsUnit(m.name) {
+		if !m.in {
 			return state.MemberState{}
 		}
-		m.State = In
+		recorded.State = In
 	}
 
 	switch {
-	case !now.in && IsExpected(m):
-		return Arrive(m, Departed, tail)
-	case now.in && !IsExpected(m):
-		m.Version = now.version
-		return Arrive(m, Joined, tail)
-	case now.in && m.Pending == "" && now.version > max(m.Version, m.Seen):
-		m.Version = now.version
-		return Arrive(m, Changed, tail)
+	case !m.in && IsExpected(recorded):
+		return Arrive(recorded, Departed, tail)
+	case m.in && !IsExpected(recorded):
+		recorded.Version = m.version
+		return Arrive(recorded, Joined, tail)
+	case m.in && recorded.Pending == "" && m.version > max(recorded.Version, recorded.Seen):
+		recorded.Version = m.version
+		return Arrive(recorded, Changed, tail)
 	}
 
-	return m
+	return recorded
 }

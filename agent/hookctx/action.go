@@ -25,7 +25,8 @@ func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	})
 }
 
-// doInAction calls f if an action runs. In a hook it returns [hookapi.ErrNoAction].
+// doInAction calls f, as [Context.do] does, if an action is running. In a hook it returns
+// [hookapi.ErrNoAction].
 func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	return c.do(ctx, func() error {
 		if c.opts.Action == nil {
@@ -35,42 +36,43 @@ func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	})
 }
 
-// SetResults merges results into the results that the action returns at its end.
+// SetResults merges results into the results that the action returns at its end. It returns an error if the
+// merged results exceed actions.MaxText bytes as JSON.
 func (c *Context) SetResults(ctx context.Context, results map[string]any) error {
 	return c.doInAction(ctx, func() error {
-		all := mergeResults(c.actionResults, results)
-		data, err := json.Marshal(all)
+		merged := mergeResults(c.actionResults, results)
+		data, err := json.Marshal(merged)
 		if err != nil {
 			return fmt.Errorf("cannot set results: %w", err)
 		}
 		if len(data) > actions.MaxText {
 			return fmt.Errorf(
-				"cannot set results: they have %d bytes together; the limit is %d: write large results into a file, and set its name",
+				"cannot set results: their total size is %d bytes, and the limit is %d: write large results to a file and set the file's name",
 				len(data), actions.MaxText,
 			)
 		}
 
-		c.actionResults = all
+		c.actionResults = merged
 		return nil
 	})
 }
 
-// mergeResults returns the old results with the fresh ones merged in. It merges dictionaries key by key, and
-// replaces all other values.
+// mergeResults returns a copy of the old results with the fresh results merged in. It merges dictionaries key
+// by key, and replaces all other values.
 func mergeResults(old, fresh map[string]any) map[string]any {
-	all := make(map[string]any, len(old)+len(fresh))
-	maps.Copy(all, old)
+	merged := make(map[string]any, len(old)+len(fresh))
+	maps.Copy(merged, old)
 
 	for key, value := range fresh {
-		before, isOld := all[key].(map[string]any)
-		after, isNew := value.(map[string]any)
-		if isOld && isNew {
-			value = mergeResults(before, after)
+		oldDict, oldIsDict := merged[key].(map[string]any)
+		freshDict, freshIsDict := value.(map[string]any)
+		if oldIsDict && freshIsDict {
+			value = mergeResults(oldDict, freshDict)
 		}
-		all[key] = value
+		merged[key] = value
 	}
 
-	return all
+	return merged
 }
 
 // FailAction marks the action as failed with this message.

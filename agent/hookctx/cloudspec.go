@@ -12,8 +12,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// CloudSpec returns the specification of the cloud, with the credential that the operators have set. It returns
-// [hookapi.ErrSecretDenied] if the service is not trusted, or if there is no credential.
+// CloudSpec returns the specification of the cloud, with the credential that an operator has set. It returns
+// [hookapi.ErrSecretDenied] if the service is not trusted, or if no operator has set a credential.
 func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
 	return answer(ctx, c, func() (map[string]any, error) {
 		return view(ctx, c, func(v *state.View) (map[string]any, error) { return c.readCloudSpec(ctx, v) })

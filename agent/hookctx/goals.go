@@ -33,7 +33,7 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 
 	for _, r := range relations {
 		if r.IsPeer() {
-			continue // its units are the service's own
+			continue // the units of a peer relation are in goals.Units
 		}
 
 		// The service has an endpoint, since the relation is one of its own.
@@ -41,7 +41,9 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 		if goals.Relations[end.Name] == nil {
 			goals.Relations[end.Name] = map[string]hookapi.Goal{}
 		}
-		if err := addRelationGoals(v, r, r.Other(service).Service, goals.Relations[end.Name]); err != nil {
+
+		remote := r.Other(service).Service
+		if err := addRelationGoals(v, r, remote, goals.Relations[end.Name]); err != nil {
 			return goals, err
 		}
 	}
@@ -49,9 +51,10 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 	return goals, nil
 }
 
-// addRelationGoals adds the goals of a related service and its units to the map.
-func addRelationGoals(v *state.View, r state.Relation, other string, to map[string]hookapi.Goal) error {
-	units, err := readUnitGoals(v, other)
+// addRelationGoals adds the goal of the remote service of a relation, and the goals of its units, to goals. The
+// keys of goals are the names of services and units.
+func addRelationGoals(v *state.View, r state.Relation, remote string, goals map[string]hookapi.Goal) error {
+	units, err := readUnitGoals(v, remote)
 	if err != nil {
 		return err
 	}
@@ -68,8 +71,8 @@ func addRelationGoals(v *state.View, r state.Relation, other string, to map[stri
 		goal.Status = "joined"
 	}
 
-	to[other] = goal
-	maps.Copy(to, units)
+	goals[remote] = goal
+	maps.Copy(goals, units)
 	return nil
 }
 
@@ -82,10 +85,12 @@ func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, erro
 	goals := map[string]hookapi.Goal{}
 
 	for _, u := range units {
+		if u.Life == state.Dead {
+			continue
+		}
+
 		goal := hookapi.Goal{Status: u.Status.Status, Since: u.Status.Since}
 		switch {
-		case u.Life == state.Dead:
-			continue
 		case u.Life == state.Dying:
 			goal.Status = string(state.Dying)
 		case goal.Status == "" && u.Charm == "":

@@ -27,8 +27,8 @@ type Options struct {
 	Update state.Updater
 	// Facts are the facts about the hook. Their Members replace the members that are in the store.
 	Facts hookapi.Facts
-	// RelationName is the implied relation's name in the local charm. It is used if the relation is gone from
-	// the store.
+	// RelationName is the name of the hook's relation in the local charm. It is used if the relation is gone
+	// from the store.
 	RelationName string
 	// CharmURL is the charm whose options the hook sees. If CharmURL is empty, the hook sees the options of
 	// the service's charm.
@@ -49,9 +49,9 @@ type Context struct {
 
 	mu        sync.Mutex
 	ended     bool
-	reads     int // how many times the store was read
-	relations map[int]hookapi.Relation
-	ids       map[string][]int
+	reads     int                      // how many times the store was read
+	relations map[int]hookapi.Relation // the relations that the hook has read
+	ids       map[string][]int         // the ids of the relations of a unit or service
 	nodes     map[hookapi.Node]*settingsNode
 	config    *serviceConfig
 	ports     map[string]*unitPorts
@@ -64,7 +64,7 @@ type Context struct {
 	secrets *secretCache // nil until they are read
 	storage *unitStorage // nil until it is read
 
-	said          *state.WorkloadStatus // the last status that the hook has set for its unit, or nil
+	lastStatus    *state.WorkloadStatus // the last status that the hook has set for its unit, or nil
 	actionResults map[string]any
 	actionFailure *string // the message of action-fail, or nil
 
@@ -92,8 +92,8 @@ func (c *Context) Facts() hookapi.Facts {
 	return f
 }
 
-// Close ends the hook. It waits for calls in progress, and later calls return [hookapi.ErrGone]. It is
-// idempotent.
+// Close ends the hook. It waits until the calls in progress have returned. Later calls return
+// [hookapi.ErrGone]. It is idempotent.
 func (c *Context) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Context) Log(level, message string) {
 	}
 }
 
-// answer is [Context.do] for a function that also returns a value.
+// answer calls f as [Context.do] does, and returns f's value.
 func answer[T any](ctx context.Context, c *Context, f func() (T, error)) (value T, err error) {
 	err = c.do(ctx, func() (err error) {
 		value, err = f()
@@ -162,8 +162,8 @@ func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *s
 	return value, nil
 }
 
-// localUnit returns the given unit, or the local unit if none is given. It returns hookapi.ErrUnknownUnit if
-// neither exists.
+// localUnit returns the given unit, or the local unit if unit is empty. It returns [hookapi.ErrUnknownUnit]
+// if unit is empty and the hook has no local unit. It does not check that the unit exists.
 func (c *Context) localUnit(unit string) (string, error) {
 	if unit == "" {
 		unit = c.opts.Facts.Unit
@@ -182,12 +182,13 @@ type Change struct {
 }
 
 // AddTo adds all writes of the hook to the transaction that records the hook as done, and returns the changed
-// settings. It skips writes to relations that are gone. It also ends the hook, as Close does. If the transaction
-// runs again, it can call AddTo again.
+// settings. It skips writes to relations that are gone. It also ends the hook, as Close does. A transaction
+// that runs again can call AddTo again.
 func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
+
 	if err := c.addUnitAndLeaderState(tx); err != nil {
 		return nil, err
 	}
@@ -212,18 +213,18 @@ func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 	return changes, nil
 }
 
-// addSettings adds the hook's changes of settings in relations to the transaction, and returns them.
+// addSettings adds the hook's changes of settings in relations to the transaction, and returns these changes.
 func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
-	var all []Change
+	var changes []Change
 	for _, at := range slices.SortedFunc(maps.Keys(c.nodes), compareNodes) {
 		changed, err := mergeNode(tx, at, c.nodes[at].diff())
 		if err != nil {
 			return nil, err
 		}
-
 		for _, ch := range changed {
-			all = append(all, Change{at, ch})
+			changes = append(changes, Change{at, ch})
 		}
+
 		if at.Service != "" && len(changed) > 0 {
 			if err := c.notifyMembers(tx, at); err != nil {
 				return nil, err
@@ -231,28 +232,30 @@ func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
 		}
 	}
 
-	return all, nil
+	return changes, nil
 }
 
 // notifyMembers makes the other members run their changed hooks after a change of a service's own settings.
-// For that it touches the settings of the hook's unit. If that unit does not belong to the service, it
-// touches the settings of the service's leader.
+// Only charms of the modern dialect have hooks for these settings themselves, so notifyMembers marks the
+// settings of the hook's unit as changed. If that unit does not belong to the service, it marks the settings
+// of the service's leader. It does nothing if the service has no leader.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
-	by := c.opts.Facts.Unit
-	if serviceOf(by) != at.Service {
-		by, err = tx.Leader(at.Service)
-		if err != nil || by == "" {
+	unit := c.opts.Facts.Unit
+	if serviceOf(unit) != at.Service {
+		unit, err = tx.Leader(at.Service)
+		if err != nil || unit == "" {
 			return err
 		}
 	}
 
-	return tx.TouchSettings(at.Relation, by)
+	return tx.TouchSettings(at.Relation, unit)
 }
 
 // CountChangedNodes returns the number of settings nodes that the hook has changed.
 func (c *Context) CountChangedNodes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	n := 0
 	for _, node := range c.nodes {
 		if len(node.diff()) > 0 {
@@ -263,9 +266,13 @@ func (c *Context) CountChangedNodes() int {
 	return n
 }
 
+// compareNodes orders nodes by relation, then by unit, then by service.
 func compareNodes(a, b hookapi.Node) int {
-	return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Unit, b.Unit),
-		cmp.Compare(a.Service, b.Service))
+	return cmp.Or(
+		cmp.Compare(a.Relation, b.Relation),
+		cmp.Compare(a.Unit, b.Unit),
+		cmp.Compare(a.Service, b.Service),
+	)
 }
 
 // mergeNode merges changes into the settings of a unit or service in a relation. It returns nil if the relation
@@ -295,20 +302,23 @@ func (c Change) String() string {
 	return fmt.Sprintf("setting changed: %q=%s (was %s)", c.Key, formatValue(c.New), formatValue(c.Old))
 }
 
-// formatValue returns a setting's value for the log, shortened to maxLoggedValue bytes, or "unset" for nil.
+// formatValue returns a setting's value for the log, quoted and shortened to maxLoggedValue bytes. For nil it
+// returns "unset".
 func formatValue(value *string) string {
-	switch {
-	case value == nil:
+	if value == nil {
 		return "unset"
-	case len(*value) > maxLoggedValue:
-		// Hide secrets before the value is cut, since a password in half a URL cannot be recognized.
-		shown := text.HideSecrets(*value)
-		if len(shown) <= maxLoggedValue {
-			return fmt.Sprintf("%q", shown)
-		}
-		return fmt.Sprintf("%q... (%d bytes)",
-			strings.ToValidUTF8(shown[:min(len(shown), maxLoggedValue)], ""), len(*value))
+	}
+	if len(*value) <= maxLoggedValue {
+		return fmt.Sprintf("%q", *value)
 	}
 
-	return fmt.Sprintf("%q", *value)
+	// Hide secrets before the value is cut, since a password in half a URL cannot be recognized.
+	shown := text.HideSecrets(*value)
+	if len(shown) <= maxLoggedValue {
+		return fmt.Sprintf("%q", shown)
+	}
+
+	// The cut may split a character.
+	beginning := strings.ToValidUTF8(shown[:maxLoggedValue], "")
+	return fmt.Sprintf("%q... (%d bytes)", beginning, len(*value))
 }

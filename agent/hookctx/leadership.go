@@ -7,18 +7,23 @@ import (
 	"bijou/state"
 )
 
-// IsLeader reports whether the local unit led its service at the hook's first call.
+// IsLeader reports whether the local unit led its service when the hook needed to know this for the first time.
+// So it always gives the same answer to one hook.
 func (c *Context) IsLeader(ctx context.Context) (bool, error) {
 	return answer(ctx, c, func() (bool, error) { return c.readIsLeader(ctx) })
 }
 
 // readIsLeader reports whether the unit leads its service. It reads the leader once, so that a hook always
-// gets the same answer.
+// gets the same answer. Without a local unit it returns false. The caller holds c.mu.
 func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	unit := c.opts.Facts.Unit
-	if c.leader != nil || unit == "" {
-		return c.leader != nil && *c.leader, nil
+	if unit == "" {
+		return false, nil
 	}
+	if c.leader != nil {
+		return *c.leader, nil
+	}
+
 	leader, err := view(ctx, c, func(v *state.View) (string, error) { return v.Leader(c.opts.Facts.Service) })
 	if err != nil {
 		return false, err
@@ -42,11 +47,10 @@ func (c *Context) checkLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireLeader returns [hookapi.ErrNotLeader] unless the unit leads its service. If it returns nil, the commit of
-// the hook fails unless the unit still leads.
+// requireLeader returns [hookapi.ErrNotLeader] unless the unit leads its service. If it returns nil, the
+// commit of the hook fails unless the unit still leads.
 func (c *Context) requireLeader(ctx context.Context) error {
-	err := c.checkLeader(ctx)
-	if err != nil {
+	if err := c.checkLeader(ctx); err != nil {
 		return err
 	}
 
@@ -54,15 +58,17 @@ func (c *Context) requireLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireServiceWrite returns [hookapi.ErrNotLeader] if the hook cannot write the service's own settings in a
-// relation. Only the service's leader and operators can write them. An empty service stands for a unit's
-// settings.
+// requireServiceWrite returns [hookapi.ErrNotLeader] if the hook cannot write the settings that a service has
+// set for the whole service in a relation. Only the service's leader and operators can write them. An empty
+// service stands for a unit's settings, for which requireServiceWrite returns nil.
 func (c *Context) requireServiceWrite(ctx context.Context, service string) error {
 	f := c.opts.Facts
-	switch {
-	case service == "" || f.Operator || f.Unit == "":
+	isUnitNode := service == ""
+	byOperator := f.Operator || f.Unit == ""
+	if isUnitNode || byOperator {
 		return nil
-	case service != f.Service:
+	}
+	if service != f.Service {
 		return hookapi.ErrNotLeader
 	}
 
@@ -90,6 +96,7 @@ func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*str
 	})
 }
 
+// loadLeaderSettings returns the leader settings, which it reads once.
 func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error) {
 	return loadOnce(ctx, c, &c.leaderSettings, func(v *state.View) (*settingsNode, error) {
 		s, err := v.LeaderSettings(c.opts.Facts.Service)
@@ -97,16 +104,17 @@ func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error)
 	})
 }
 
-// SeenLeaderSettings returns the version of the leader settings that the hook has read. It returns 0 if the
-// hook has not read them.
+// SeenLeaderSettings returns the version of the leader settings that the hook has read. If the hook has not
+// read them, SeenLeaderSettings returns 0.
 func (c *Context) SeenLeaderSettings() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leaderSettings.seenVersion()
 }
 
-// addUnitAndLeaderState adds the changes of the unit's state and of the leader settings to the transaction. It
-// returns an error if the hook's writes need the leadership, and the unit no longer leads.
+// addUnitAndLeaderState adds the changes of the leader settings and of the unit's own key-value pairs to the
+// transaction. It returns an error if the hook has written something that only a leader can write, and the unit
+// no longer leads.
 func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 	f := c.opts.Facts
 	if c.needsLeadership {

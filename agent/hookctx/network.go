@@ -13,7 +13,8 @@ import (
 	"bijou/state"
 )
 
-// Address returns the local unit's address, or an empty string if the unit has none.
+// Address returns the local unit's public or private address. It returns an empty string if the unit has no
+// such address.
 func (c *Context) Address(ctx context.Context, public bool) (string, error) {
 	return answer(ctx, c, func() (string, error) {
 		unit, err := c.localUnit("")
@@ -29,14 +30,16 @@ func (c *Context) Bindings(ctx context.Context) ([]string, error) {
 	return answer(ctx, c, func() ([]string, error) { return c.readBindings(ctx) })
 }
 
+// readBindings reads the names for Bindings. The caller holds c.mu.
 func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 	return view(ctx, c, func(v *state.View) ([]string, error) {
 		return v.Bindings(c.opts.Facts.Service, c.opts.CharmURL)
 	})
 }
 
-// Network describes the addresses of an endpoint. All endpoints of a unit have the unit's private address. It
-// returns [hookapi.ErrUnknownBinding] if the charm does not have the endpoint.
+// Network describes the addresses of an endpoint. All endpoints of a unit have the unit's private address.
+// Network returns [hookapi.ErrUnknownBinding] if the charm does not have the endpoint. Unless relation is
+// NoRelation, it also returns an error if the hook cannot reach the relation.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
 	return answer(ctx, c, func() (hookapi.Network, error) {
 		unit, err := c.localUnit("")
@@ -68,8 +71,8 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 	})
 }
 
-// describeNetwork returns the network that holds the unit's address. It resolves a host name, and looks for
-// the interface on this host.
+// describeNetwork returns the network that contains a unit's address. If the address is a host name, it
+// resolves the name. It looks for the network interface on this host.
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
@@ -82,32 +85,37 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 		}
 	}
 
-	near := findInterface(at.Value)
-	at.Network = near.network
+	iface := findInterface(at.Value)
+	at.Network = iface.network
 	n := hookapi.Network{
-		Interfaces: []hookapi.Interface{{Name: near.name, MAC: near.mac, Addresses: []hookapi.Address{at}}},
+		Interfaces: []hookapi.Interface{{Name: iface.name, MAC: iface.mac, Addresses: []hookapi.Address{at}}},
 		Ingress:    []string{at.Value},
 	}
 
+	// The unit's traffic to other hosts comes from its own address.
 	if ip := net.ParseIP(at.Value); ip != nil {
 		n.Egress = []string{HostSubnet(ip.String())}
 	}
 	return n, nil
 }
 
-// resolveHost returns an address of the named host. It prefers addresses that are not loopback addresses. It
-// returns an empty string for an unknown name.
+// resolveHost returns the first address of the named host that is not a loopback address. If all addresses are
+// loopback addresses, it returns the first one. For an unknown name it returns an empty string.
 func resolveHost(ctx context.Context, host string) string {
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(found) == 0 {
 		return ""
 	}
+
 	i := slices.IndexFunc(found, func(a string) bool { return !net.ParseIP(a).IsLoopback() })
-	return found[max(i, 0)]
+	if i < 0 {
+		return found[0]
+	}
+	return found[i]
 }
 
-// HostSubnet returns the subnet that contains only this address, in CIDR notation. It returns a host name
-// unchanged.
+// HostSubnet returns the subnet that contains only this address, in CIDR notation. If the address is a host
+// name, HostSubnet returns the name.
 func HostSubnet(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -123,15 +131,14 @@ type hostInterface struct{ name, mac, network string }
 // no interface has the address.
 func findInterface(address string) hostInterface {
 	ip := net.ParseIP(address)
-	// An interface that cannot be read is not found either.
-	interfaces, _ := net.Interfaces()
+	interfaces, _ := net.Interfaces() // no interfaces after an error
 	for _, i := range interfaces {
-		addresses, _ := i.Addrs()
+		addresses, _ := i.Addrs() // no addresses after an error
 		for _, a := range addresses {
 			n, ok := a.(*net.IPNet)
 			if ok && n.IP.Equal(ip) {
-				whole := net.IPNet{IP: n.IP.Mask(n.Mask), Mask: n.Mask}
-				return hostInterface{name: i.Name, mac: i.HardwareAddr.String(), network: whole.String()}
+				network := net.IPNet{IP: n.IP.Mask(n.Mask), Mask: n.Mask}
+				return hostInterface{name: i.Name, mac: i.HardwareAddr.String(), network: network.String()}
 			}
 		}
 	}
@@ -145,7 +152,9 @@ type unitPorts struct {
 	changes []PortChange
 }
 
-// SetPort opens or closes a range of ports when the hook succeeds.
+// SetPort opens or closes a range of ports of the unit, or of the local unit if unit is empty. The change takes
+// effect when the hook succeeds. SetPort returns a [hookapi.PortConflict] if p overlaps a different open range.
+// If it closes p, a range that the hook itself has opened does not count.
 func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open bool) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit(unit)
@@ -179,16 +188,16 @@ func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 		if err != nil {
 			return nil, err
 		}
-		of, err := c.loadPorts(ctx, unit)
+		ports, err := c.loadPorts(ctx, unit)
 		if err != nil {
 			return nil, err
 		}
 
-		var all []hookapi.Port
-		for _, p := range of.apply(of.stored) {
-			all = append(all, hookapi.Port(p))
+		var open []hookapi.Port
+		for _, p := range ports.apply(ports.stored) {
+			open = append(open, hookapi.Port(p))
 		}
-		return all, nil
+		return open, nil
 	})
 }
 
@@ -212,7 +221,8 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	return c.ports[unit], nil
 }
 
-// apply returns the open ports after the hook's changes, sorted.
+// apply applies the hook's changes to the open ports. It returns the resulting ports, sorted, and does not
+// change its argument.
 func (p *unitPorts) apply(open []state.Port) []state.Port {
 	open = slices.Clone(open)
 	for _, change := range p.changes {
@@ -226,9 +236,10 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// checkClosing returns an error if p overlaps, but does not equal, a range that was open before the hook. Closing
-// p would leave that range open. If the hook itself has opened the range, checkClosing only logs a warning, as
-// Juju does.
+// checkClosing returns an error if p overlaps an open range of the unit that is not p itself, since closing p
+// would leave that range open. stored holds the unit's ranges before the hook, and own holds its ranges with
+// the hook's changes applied. If the hook itself has opened the overlapping range, checkClosing only logs a
+// warning, as Juju does.
 func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
 	for _, o := range own {
 		if !o.ConflictsWith(state.Port(p)) {
@@ -245,8 +256,9 @@ func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.
 	return nil
 }
 
-// checkPortConflict returns an error if p overlaps an open range of the unit, or of another unit on its machine.
-// own holds the unit's ranges with the hook's changes applied. It returns nil if p is already one of them.
+// checkPortConflict returns an error if p overlaps an open range of the unit, or of another unit on its
+// machine. own holds the unit's ranges with the hook's changes applied. It returns nil if p is already one of
+// them.
 func (c *Context) checkPortConflict(ctx context.Context, unit string, own []state.Port, p hookapi.Port) error {
 	if slices.Contains(own, state.Port(p)) {
 		return nil
@@ -258,9 +270,9 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 		}
 	}
 
-	other, err := view(ctx, c, func(v *state.View) (*state.PortInUse, error) {
-		other, taken, err := v.PortConflict(unit, state.Port(p))
-		if err != nil || !taken {
+	taken, err := view(ctx, c, func(v *state.View) (*state.PortInUse, error) {
+		other, found, err := v.PortConflict(unit, state.Port(p))
+		if err != nil || !found {
 			return nil, err
 		}
 		return &other, nil
@@ -268,8 +280,8 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 	if err != nil {
 		return rewordNotFound(err, unit)
 	}
-	if other != nil {
-		return &hookapi.PortConflict{Unit: other.Unit, Open: hookapi.Port(other.Port), Want: p}
+	if taken != nil {
+		return &hookapi.PortConflict{Unit: taken.Unit, Open: hookapi.Port(taken.Port), Want: p}
 	}
 
 	return nil
@@ -304,8 +316,8 @@ func (c PortChange) String() string {
 	return "port closed: " + c.Port.String()
 }
 
-// PortChanges returns the ranges that the hook opens or closes, compared with the ports that it read first.
-// They are sorted by unit, and closed ranges come first.
+// PortChanges returns the ranges that the hook opens or closes, compared with the ports that it has read. It
+// sorts the changes by unit. For each unit, closed ranges come first.
 func (c *Context) PortChanges() (changes []PortChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

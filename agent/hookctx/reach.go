@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// loadOwnRelation loads a relation whose settings the hook can read and write. A hook reaches the relations of its
-// own service, and an operator reaches all relations of the environment. It returns
+// loadOwnRelation loads a relation whose settings the hook can read and write. A hook reaches the relations
+// of its own service, and an operator reaches all relations of the environment. It returns
 // [hookapi.ErrRelationNotFound] for any other relation, and for a relation that does not exist.
 func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	r, err := c.loadRelation(ctx, id)
@@ -24,8 +24,8 @@ func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation
 	return r, nil
 }
 
-// checkReach returns the error that loadOwnRelation would return. For the hook's own relation it returns nil
-// without reading anything.
+// checkReach returns nil if the hook can read and write settings in the relation, and otherwise the error of
+// loadOwnRelation. For the hook's own relation it does not read the store.
 func (c *Context) checkReach(ctx context.Context, id int) error {
 	if id == c.opts.Facts.Relation {
 		return nil
@@ -42,24 +42,26 @@ func (c *Context) isOwn(r hookapi.Relation) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == c.opts.Facts.Service })
 }
 
-// walksAnywhere reports whether the hook can list the members of other services' relations. Operators can do
-// this, and so can classic charms, which explore the topology in this way.
-func (c *Context) walksAnywhere() bool {
+// canListAllMembers reports whether the hook can list the members of all relations, including those of other
+// services. Operators can do this. Classic charms can also do this, since they explore the topology in this
+// way.
+func (c *Context) canListAllMembers() bool {
 	return c.opts.Facts.Operator || c.opts.Facts.Dialect != hookapi.Modern
 }
 
-// mayWalk reports whether the hook can list the members of this relation.
-func (c *Context) mayWalk(r state.Relation) bool {
-	if c.walksAnywhere() || r.ID == c.opts.Facts.Relation {
+// canListMembers reports whether the hook can list the members of this relation.
+func (c *Context) canListMembers(r state.Relation) bool {
+	if c.canListAllMembers() || r.ID == c.opts.Facts.Relation {
 		return true
 	}
-	_, own := r.Endpoint(c.opts.Facts.Service)
-	return own
+	_, isOwn := r.Endpoint(c.opts.Facts.Service)
+	return isOwn
 }
 
-// checkServiceRead returns [hookapi.ErrNotLeader] if the hook cannot read the service's own settings in r.
-// Only the leader can read the settings of its own service. In a peer relation all units can read them, since
-// the leader writes them for its peers. Units of the remote service can also read them.
+// checkServiceRead returns [hookapi.ErrNotLeader] if the hook cannot read the settings that a service has set
+// for the whole service in relation r. A unit can always read these settings of the remote service. It can
+// read those of its own service only as the leader, except in a peer relation. There the leader sets them for
+// its peers.
 func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, service string) error {
 	f := c.opts.Facts
 	isPeer := len(r.Ends) == 1
@@ -69,6 +71,7 @@ func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, serv
 	return c.checkLeader(ctx)
 }
 
+// relationNotFound returns [hookapi.ErrRelationNotFound] with the relation's id.
 func relationNotFound(id int) error {
 	return fmt.Errorf("relation %d: %w", id, hookapi.ErrRelationNotFound)
 }

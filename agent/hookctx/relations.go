@@ -17,7 +17,7 @@ import (
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
 	return answer(ctx, c, func() (hookapi.Relation, error) {
 		load := c.loadOwnRelation
-		if c.walksAnywhere() {
+		if c.canListAllMembers() {
 			load = c.loadRelation
 		}
 
@@ -26,8 +26,9 @@ func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error
 	})
 }
 
-// loadRelation returns a relation as it was at the first call. It returns the hook's own relation with the members
-// that the hook began with, even if the relation is gone from the store.
+// loadRelation returns a relation as it was at the first call. The hook's own relation has the members with
+// which the hook began. loadRelation returns it even if it is gone from the store. It returns
+// [hookapi.ErrRelationNotFound] for any other relation that does not exist.
 func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	if r, ok := c.relations[id]; ok {
 		return r, nil
@@ -36,25 +37,27 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 		return readRelation(v, id, c.opts.Facts.Unit)
 	})
 
-	implied := id == c.opts.Facts.Relation
-	switch {
-	case errors.Is(err, state.ErrNotFound) && implied:
+	isImplied := id == c.opts.Facts.Relation
+	if errors.Is(err, state.ErrNotFound) {
+		if !isImplied {
+			return r, relationNotFound(id)
+		}
 		r = c.vanishedRelation()
-	case errors.Is(err, state.ErrNotFound):
-		return r, relationNotFound(id)
-	case err != nil:
+		err = nil
+	}
+	if err != nil {
 		return r, err
 	}
 
-	if implied {
+	if isImplied {
 		c.setImpliedMembers(&r)
 	}
 	c.relations[id] = r
 	return r, nil
 }
 
-// readRelation returns a relation with the members that the unit sees. In container scope these are only the
-// members that share the unit's principal.
+// readRelation returns a relation with the members that the unit sees. In container scope, these are only the
+// members with the same principal as the unit.
 func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	stored, err := v.Relation(id)
 	if err != nil {
@@ -70,7 +73,9 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 	for _, ep := range stored.Endpoints {
 		end := hookapi.End{Service: ep.Service, Name: ep.Name, Role: hookapi.Role(ep.Role)}
 		for _, m := range members {
-			if serviceOf(m.Unit) == ep.Service && (own == "" || m.Principal == own) {
+			isAtEnd := serviceOf(m.Unit) == ep.Service
+			isVisible := own == "" || m.Principal == own
+			if isAtEnd && isVisible {
 				end.Units = append(end.Units, m.Unit)
 			}
 		}
@@ -92,7 +97,8 @@ func principalOf(members []state.Member, unit string) string {
 	return members[i].Principal
 }
 
-// vanishedRelation describes the hook's relation if it is gone from the store.
+// vanishedRelation returns the hook's relation as the hook's facts describe it, for a relation that is gone
+// from the store.
 func (c *Context) vanishedRelation() hookapi.Relation {
 	f := c.opts.Facts
 	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.opts.RelationName}}}
@@ -123,24 +129,26 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 	}
 }
 
-// RelationIDs returns the ids of the relations that a unit is in, or that a service has, as they were at the first
-// call for that name. It leaves out relations that the hook cannot see.
-func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
+// RelationIDs returns the ids of the relations that a unit is in, or that a service has, as they were at the
+// first call for that name. It leaves out relations that the hook cannot see. It returns
+// [hookapi.ErrUnknownUnit] if there is no unit or service of that name.
+func (c *Context) RelationIDs(ctx context.Context, name string) ([]int, error) {
 	return answer(ctx, c, func() ([]int, error) {
-		if ids, ok := c.ids[unit]; ok {
+		if ids, ok := c.ids[name]; ok {
 			return slices.Clone(ids), nil
 		}
-		ids, err := view(ctx, c, func(v *state.View) ([]int, error) { return c.readRelationIDs(v, unit) })
+		ids, err := view(ctx, c, func(v *state.View) ([]int, error) { return c.readRelationIDs(v, name) })
 		if err != nil {
-			return nil, rewordNotFound(err, unit)
+			return nil, rewordNotFound(err, name)
 		}
 
-		c.ids[unit] = ids
+		c.ids[name] = ids
 		return slices.Clone(ids), nil
 	})
 }
 
-// rewordNotFound replaces [state.ErrNotFound] for a unit or service with [hookapi.ErrUnknownUnit].
+// rewordNotFound replaces [state.ErrNotFound] for a unit or service with [hookapi.ErrUnknownUnit]. It returns
+// other errors unchanged.
 func rewordNotFound(err error, name string) error {
 	if errors.Is(err, state.ErrNotFound) {
 		return fmt.Errorf("%q: %w", name, hookapi.ErrUnknownUnit)
@@ -148,8 +156,8 @@ func rewordNotFound(err error, name string) error {
 	return err
 }
 
-// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, and that the hook can
-// see.
+// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, and that the
+// hook can see.
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	if err := v.PrefetchRelations(name); err != nil {
 		return nil, err
@@ -164,7 +172,7 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 
 	ids := []int{}
 	for _, r := range relations {
-		if !c.mayWalk(r) {
+		if !c.canListMembers(r) {
 			continue
 		}
 		in, err := c.isIn(v, r.ID, name)
@@ -190,8 +198,8 @@ func checkExists(v *state.View, name string) error {
 	return err
 }
 
-// isIn reports whether a unit is a member of one of its service's relations. The hook's own unit is always in the
-// hook's relation, and a service is in all of its relations.
+// isIn reports whether a unit is a member of one of its service's relations. The hook's own unit is always in
+// the hook's relation, and a service is in all of its relations.
 func (c *Context) isIn(v *state.View, relation int, name string) (in bool, err error) {
 	isImplied := relation == c.opts.Facts.Relation && name == c.opts.Facts.Unit
 	if isImplied || !strings.Contains(name, "/") {
@@ -201,11 +209,13 @@ func (c *Context) isIn(v *state.View, relation int, name string) (in bool, err e
 	return in, err
 }
 
+// serviceOf returns the name of a unit's service. It returns the name of a service unchanged.
 func serviceOf(unit string) string {
 	service, _, _ := strings.Cut(unit, "/")
 	return service
 }
 
+// cloneRelation returns a copy of r that shares no slice with r.
 func cloneRelation(r hookapi.Relation) hookapi.Relation {
 	r.Ends = slices.Clone(r.Ends)
 	for i := range r.Ends {

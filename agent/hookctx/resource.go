@@ -14,8 +14,8 @@ import (
 	"bijou/state/resources"
 )
 
-// Resource returns the path of a resource's file. It downloads the file unless this version already exists.
-// The file's directory survives upgrades of the charm.
+// Resource returns the path of a resource's file. It downloads the file unless the path already has the
+// resource's current version. The file's directory survives upgrades of the charm.
 func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	r, err := c.readResource(ctx, name)
 	if err != nil {
@@ -32,11 +32,12 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file was attached for it.
+// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file is attached
+// for the resource.
 func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
 	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {
-			return r, errors.New("cannot get resources: only a unit's agent has a directory for them")
+			return r, errors.New("cannot get resources: only the hooks that a unit's agent runs have a directory for resources")
 		}
 
 		r, err = view(ctx, c, func(v *state.View) (resources.Resource, error) {
@@ -51,15 +52,16 @@ func (c *Context) readResource(ctx context.Context, name string) (resources.Reso
 	})
 }
 
-// resourceRecord identifies the version of a resource that was downloaded last.
+// resourceRecord identifies the version of a resource that was downloaded last. It is stored as JSON, at
+// recordPath.
 type resourceRecord struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 	File   string `json:"file"`
 }
 
-// recordPath returns the path of a resource's record. It is beside the directory with the resource's file,
-// since that file may have any name. The record's name begins with a dot, which no resource's name does.
+// recordPath returns the path of a resource's record. The record is beside the directory of the resource's
+// file, since that file can have any name. The record's name begins with a dot, and no resource's name does.
 func (c *Context) recordPath(r resources.Resource) string {
 	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
@@ -67,15 +69,17 @@ func (c *Context) recordPath(r resources.Resource) string {
 // ensureFetched downloads the resource to path, unless the path already has the same content.
 func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path string) error {
 	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
-	note := c.recordPath(r)
-	if isFetched(note, path, want) {
+	recordPath := c.recordPath(r)
+	if isFetched(recordPath, path, want) {
 		return nil
 	}
 
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := osutil.Remove(note); err != nil {
+
+	// Remove the record first, so that it never describes a different version than the file at path.
+	if err := osutil.Remove(recordPath); err != nil {
 		return err
 	}
 	if err := c.opts.State.DownloadBlob(ctx, r.SHA256, path, 0o644); err != nil {
@@ -87,17 +91,21 @@ func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path 
 		return err
 	}
 
-	return osutil.WriteFile(note, data, 0o644)
+	return osutil.WriteFile(recordPath, data, 0o644)
 }
 
-// isFetched reports whether the file at path is the wanted resource. The record in note must be the same, and the
-// file's size must fit.
-func isFetched(note, path string, want resourceRecord) bool {
-	data, err := os.ReadFile(note)
-	var noted resourceRecord
-	if err != nil || json.Unmarshal(data, &noted) != nil || noted != want {
+// isFetched reports whether the file at path is the wanted resource. The record at recordPath must equal
+// want, and the file must have the wanted size.
+func isFetched(recordPath, path string, want resourceRecord) bool {
+	data, err := os.ReadFile(recordPath)
+	if err != nil {
 		return false
 	}
+	var recorded resourceRecord
+	if json.Unmarshal(data, &recorded) != nil || recorded != want {
+		return false
+	}
+
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Size() == want.Size
 }

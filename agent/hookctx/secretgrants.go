@@ -14,8 +14,9 @@ import (
 	"bijou/state/secret/record"
 )
 
-// GrantSecret lets the remote service of a relation, or one of its units, read the secret. In a peer relation the
-// remote service is the unit's own.
+// GrantSecret lets the remote service of a relation read the secret. If g names a unit, only that unit of the
+// remote service can read the secret. In a peer relation, the unit's own service counts as the remote service.
+// The grant takes effect when the hook succeeds.
 func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,17 +31,18 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	}
 
 	own := c.opts.Facts.Service
-	isIn := false
-	g.Service = own // remains in a peer relation
-	for _, e := range relation.Ends {
-		if e.Service == own {
-			isIn = true
+	isOwnRelation := false
+	g.Service = own // a peer relation has no other service
+	for _, end := range relation.Ends {
+		if end.Service == own {
+			isOwnRelation = true
 		} else {
-			g.Service = e.Service
+			g.Service = end.Service
 		}
 	}
 
-	if !isIn || g.Unit != "" && !strings.HasPrefix(g.Unit, g.Service+"/") {
+	isRemoteUnit := g.Unit == "" || strings.HasPrefix(g.Unit, g.Service+"/")
+	if !isOwnRelation || !isRemoteUnit {
 		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is between applications %q and %q",
 			id, g.Unit, g.Relation, own, g.Service)
 	}
@@ -49,7 +51,8 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	return nil
 }
 
-// RevokeSecret removes the grants of a secret that match g. An empty field of g matches every grant.
+// RevokeSecret removes the grants of a secret that match g. An empty field of g matches every grant. The grants
+// end when the hook succeeds.
 func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,17 +65,18 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	return nil
 }
 
-// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. If the secret or
-// revision is already gone, it returns nil, as Juju has done from 3.6.11 on. A charm cannot know whether
-// another unit has removed it first.
+// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. The removal takes effect
+// when the hook succeeds. If the secret or revision is already gone, RemoveSecret returns nil, as Juju has
+// done since 3.6.11: a charm cannot know whether another unit has removed the secret or revision first.
 func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.loadSecrets(ctx); err != nil {
 		return err
 	}
-	if s := c.secrets.byID[id]; s != nil && (s.isGone() || slices.Contains(s.removed, revision)) {
-		return nil
+	cached := c.secrets.byID[id]
+	if cached != nil && (cached.isGone() || slices.Contains(cached.removed, revision)) {
+		return nil // this hook has already removed it
 	}
 
 	s, err := c.findManaged(ctx, id)
@@ -82,7 +86,14 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 	if err != nil {
 		return err
 	}
-	if _, there := s.record.Revisions[revision]; revision != 0 && !there {
+	if _, exists := s.record.Revisions[revision]; revision != 0 && !exists {
+		return nil
+	}
+
+	// At the commit, another revision can have the number of a revision that the hook adds, so the commit must
+	// not remove it by its number. For an added secret this is the only revision, so the secret is gone.
+	if s.isAddedByHook(revision) && !s.added {
+		s.dropAddedRevision()
 		return nil
 	}
 
@@ -101,41 +112,53 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
 		s := c.secrets.byID[id]
-		r := s.record
-		manages := c.isManaged(s) && !s.isGone()
-		if manages && r.Owner.Service != "" {
-			if manages, err = c.readIsLeader(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if !manages {
+		if s.isGone() || !c.isManaged(s) {
 			continue
 		}
 
-		info := hookapi.SecretInfo{
-			ID:          id,
-			Label:       r.Label,
-			Description: r.Description,
-			Revision:    r.Latest,
-			OfUnit:      r.Owner.Unit != "",
-			Rotation:    r.Rotate,
-			Expires:     r.Revisions[r.Latest].Expires,
+		// Only the leader manages the secrets of its service.
+		if s.record.Owner.Service != "" {
+			leads, err := c.readIsLeader(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if !leads {
+				continue
+			}
 		}
 
-		// The rotation time of a new secret is known only after the commit.
-		if !s.added {
-			info.Rotates = r.RotateAt
-		}
-		for _, g := range r.Grants {
-			info.Grants = append(info.Grants, hookapi.SecretGrant(g))
-		}
-		infos = append(infos, info)
+		infos = append(infos, s.describe(id))
 	}
 
 	return infos, nil
 }
 
-// addSecrets adds the hook's changes of secrets to the transaction. It skips secrets that are gone.
+// describe returns the description of a secret, with the hook's own changes applied.
+func (s *cachedSecret) describe(id string) hookapi.SecretInfo {
+	r := s.record
+	info := hookapi.SecretInfo{
+		ID:          id,
+		Label:       r.Label,
+		Description: r.Description,
+		Revision:    r.Latest,
+		OfUnit:      r.Owner.Unit != "",
+		Rotation:    r.Rotate,
+		Expires:     r.Revisions[r.Latest].Expires,
+	}
+
+	// The rotation time of a new secret is known only after the commit.
+	if !s.added {
+		info.Rotates = r.RotateAt
+	}
+	for _, g := range r.Grants {
+		info.Grants = append(info.Grants, hookapi.SecretGrant(g))
+	}
+
+	return info
+}
+
+// addSecrets adds the hook's changes of secrets to the transaction. It skips secrets that are gone from the
+// store, and secrets that the hook has both added and removed.
 func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil
@@ -143,9 +166,12 @@ func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
 		s := c.secrets.byID[id]
-		if len(s.changes)+len(s.removed) == 0 || s.added && s.isGone() {
+		isUnchanged := len(s.changes) == 0 && len(s.removed) == 0
+		neverStored := s.added && s.isGone()
+		if isUnchanged || neverStored {
 			continue
 		}
+
 		if err := c.commitSecret(ctx, tx, id, s); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
@@ -154,9 +180,11 @@ func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 	return nil
 }
 
-// commitSecret applies the hook's changes to a secret's stored record, seals its new content, and removes
-// the revisions that the hook removed.
+// commitSecret applies the hook's changes to a secret's stored record, seals the secret's new content, and
+// removes the revisions that the hook has removed. It returns [state.ErrNotFound] if the secret is gone from
+// the store.
 func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *cachedSecret) error {
+	// The changes of an added secret apply to an empty record.
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
 	if !s.added {
 		var err error
@@ -183,11 +211,11 @@ func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *
 	}
 
 	for _, revision := range s.removed {
-		left, err := record.Remove(tx, r, revision)
+		remaining, err := record.Remove(tx, r, revision)
 		if err != nil {
 			return err
 		}
-		r = left
+		r = remaining
 	}
 
 	return nil

@@ -14,41 +14,60 @@ import (
 	"bijou/state/secret/record"
 )
 
-// secretCache holds the secrets that the hook has read, with its own changes.
+// secretCache holds the secrets that the hook has read, with the hook's own changes.
 type secretCache struct {
 	service record.Index // the index of the unit's service
 	byID    map[string]*cachedSecret
 }
 
-// cachedSecret is a secret with the hook's own changes. The commit applies these changes again, to the record
-// that is then in the store.
+// cachedSecret is a secret with the hook's own changes. The hook's commit applies these changes again, to the
+// record that is in the store at that time.
 type cachedSecret struct {
-	record   secret.Record
-	readable bool                   // the unit can read the secret
-	opened   map[int]secret.Content // the content of opened revisions, by number
-	added    bool                   // the hook has added the secret
-	changes  []func(r *secret.Record)
-	content  secret.Content // the content of the revision that the hook adds, or nil
-	removed  []int          // the revisions that the hook removes; 0 stands for the whole secret
+	record   secret.Record            // with the hook's changes
+	readable bool                     // the unit can read the secret
+	opened   map[int]secret.Content   // the content of opened revisions, by number
+	added    bool                     // the hook has added the secret
+	changes  []func(r *secret.Record) // the hook's changes, for the commit
+	content  secret.Content           // the content of the revision that the hook adds, or nil
+	removed  []int                    // the revisions that the hook removes; 0 stands for the whole secret
 }
 
+// change applies f to the cached record, and keeps f for the commit.
 func (s *cachedSecret) change(f func(r *secret.Record)) {
 	f(&s.record)
 	s.changes = append(s.changes, f)
 }
 
-func (s *cachedSecret) isGone() bool {
-	return slices.Contains(s.removed, 0) || len(s.removed) > 0 && len(s.record.Revisions) == 0
+// isAddedByHook reports whether the hook adds the revision, and has not removed it.
+func (s *cachedSecret) isAddedByHook(revision int) bool {
+	return s.content != nil && revision == s.record.Latest
 }
 
-// loadSecrets reads, at the first call only, all secrets that the unit and its service own or can read.
-func (c *Context) loadSecrets(ctx context.Context) (err error) {
+// dropAddedRevision removes the revision that the hook adds, with its content. The revision's number becomes
+// free again. Otherwise the secret's readers would run secret-changed for a revision that does not exist.
+func (s *cachedSecret) dropAddedRevision() {
+	delete(s.opened, s.record.Latest)
+	s.content = nil
+	s.change((*secret.Record).DropRevision)
+}
+
+// isGone reports whether the hook has removed the secret: as a whole, or with its last revision.
+func (s *cachedSecret) isGone() bool {
+	if slices.Contains(s.removed, 0) {
+		return true
+	}
+	return len(s.removed) > 0 && len(s.record.Revisions) == 0
+}
+
+// loadSecrets reads all secrets that the unit and its service own or can read into c.secrets. It reads them at
+// the first call only.
+func (c *Context) loadSecrets(ctx context.Context) error {
 	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
 	f := c.opts.Facts
 
-	_, err = loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
+	_, err := loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
 		own, err := record.IndexOf(v, secret.Owner{Unit: f.Unit})
 		if err != nil {
 			return nil, err
@@ -63,25 +82,25 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 			return nil, err
 		}
 
-		all := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
+		cache := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
 		for _, r := range records {
-			if _, err := all.add(v, f.Unit, r); err != nil {
+			if _, err := cache.add(v, f.Unit, r); err != nil {
 				return nil, err
 			}
 		}
 
-		return all, nil
+		return cache, nil
 	})
 
 	return err
 }
 
-// add adds a secret to the cache, and determines whether the unit can read it.
-func (all *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
+// add adds a secret to the cache, and determines whether the unit can read the secret.
+func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
 	var failed error // of the last relation that could not be read
-	readable := r.IsReadableBy(unit, func(_ string, g secret.Grant) bool {
+	appliesStill := func(_ string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
-			return slices.Contains(all.service.Granted, r.ID)
+			return slices.Contains(sc.service.Granted, r.ID)
 		}
 
 		// A grant ends with its relation.
@@ -90,18 +109,20 @@ func (all *secretCache) add(v *state.View, unit string, r secret.Record) (*cache
 			failed = err
 		}
 		return err == nil
-	})
+	}
+
+	readable := r.IsReadableBy(unit, appliesStill)
 	if failed != nil {
 		return nil, failed
 	}
 
 	s := &cachedSecret{record: r, readable: readable, opened: map[int]secret.Content{}}
-	all.byID[r.ID] = s
+	sc.byID[r.ID] = s
 	return s, nil
 }
 
-// findSecret returns a secret by its id, or by the unit's label if id is empty. It does not check whether the
-// unit can read the secret.
+// findSecret returns a secret by its id. If id is empty, it returns the secret that has this label for the
+// unit. It does not check whether the unit can read the secret.
 func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecret, error) {
 	if err := c.loadSecrets(ctx); err != nil {
 		return nil, err
@@ -141,14 +162,24 @@ func (c *Context) loadSecret(ctx context.Context, id string) (*cachedSecret, err
 	return s, err
 }
 
-// findLabelled returns the secret that has this label for the unit, or nil if there is none.
+// findLabelled returns the secret that has this label for the unit, as its owner or as a consumer. It returns
+// nil if there is none, or if label is empty.
 func (c *Context) findLabelled(label string) *cachedSecret {
+	if label == "" {
+		return nil
+	}
+
 	unit := c.opts.Facts.Unit
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
 		s := c.secrets.byID[id]
-		consumer, reads := s.record.Consumers[unit]
-		if label != "" && !s.isGone() && (reads && consumer.Label == label ||
-			s.record.IsOwn(unit) && s.record.Label == label) {
+		if s.isGone() {
+			continue
+		}
+
+		consumer, isConsumer := s.record.Consumers[unit]
+		hasConsumerLabel := isConsumer && consumer.Label == label
+		hasOwnerLabel := s.record.IsOwn(unit) && s.record.Label == label
+		if hasConsumerLabel || hasOwnerLabel {
 			return s
 		}
 	}
@@ -158,12 +189,19 @@ func (c *Context) findLabelled(label string) *cachedSecret {
 
 // isManaged reports whether the unit manages the secret, or could manage it as the leader of its service.
 func (c *Context) isManaged(s *cachedSecret) bool {
-	return s.added || s.record.IsOwn(c.opts.Facts.Unit) &&
-		(s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID))
+	if s.added {
+		return true
+	}
+	if !s.record.IsOwn(c.opts.Facts.Unit) {
+		return false
+	}
+
+	return s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID)
 }
 
-// findManaged returns a secret that the hook can change. For a secret of the service it returns
-// [hookapi.ErrNotLeader] unless the unit leads. The commit of the hook then also requires the leadership.
+// findManaged returns a secret that the hook can change. It returns [hookapi.ErrSecretDenied] for other
+// secrets. Only the leader can change a secret of the service: for other units findManaged returns
+// [hookapi.ErrNotLeader], and the hook's commit fails if the unit no longer leads.
 func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, error) {
 	s, err := c.findSecret(ctx, id, "")
 	if err != nil {
@@ -258,8 +296,9 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 	return nil
 }
 
-// setContent sets the content of the revision that the hook adds. A hook that sets the content several times
-// adds one revision, with the last content. Content that equals the latest revision adds none.
+// setContent sets the content of the revision that the hook adds. If the hook sets the content several times,
+// it adds one revision, with the last content. If the content equals the latest revision's content, the hook
+// adds no revision. A nil content changes nothing.
 func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secret.Content, now time.Time) error {
 	if content == nil {
 		return nil
@@ -268,7 +307,8 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 		return err
 	}
 
-	if s.content == nil {
+	isFirst := s.content == nil
+	if isFirst {
 		same, err := c.isLatestContent(ctx, s, content)
 		if err != nil || same {
 			return err
@@ -281,9 +321,10 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 	return nil
 }
 
-// isLatestContent reports whether the secret's latest revision has this content.
+// isLatestContent reports whether the secret's latest revision has this content. It returns false if that
+// revision was removed, by the hook itself or before.
 func (c *Context) isLatestContent(ctx context.Context, s *cachedSecret, content secret.Content) (bool, error) {
-	if s.record.Latest == 0 {
+	if _, exists := s.record.Revisions[s.record.Latest]; !exists {
 		return false, nil
 	}
 	latest, err := c.openSecret(ctx, s, s.record.Latest)
@@ -322,10 +363,10 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the content of the revision that the unit tracks. At its first call for a secret, the
-// unit begins to track the latest revision. With Peek, SecretContent returns the latest revision without
-// tracking it. With Refresh, the unit also begins to track it. A label in the query becomes the unit's label for
-// the secret.
+// SecretContent returns the content of a secret. It returns the revision that the unit tracks, which is the
+// latest revision at the unit's first call for the secret. With Peek, it returns the latest revision without
+// tracking that revision. With Refresh, it returns the latest revision, and the unit tracks that revision
+// from now on. A label in the query becomes the unit's label for the secret.
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -345,16 +386,16 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 
 	unit := c.opts.Facts.Unit
 	consumer, isConsumer := s.record.Consumers[unit]
-	read := s.record.Latest
-	tracked := s.record.Latest
+	toTrack := s.record.Latest
 	if isConsumer && !q.Refresh {
-		tracked = consumer.Revision
-		if !q.Peek {
-			read = tracked
-		}
+		toTrack = consumer.Revision
+	}
+	toRead := toTrack
+	if q.Peek {
+		toRead = s.record.Latest
 	}
 
-	content, err := c.openSecret(ctx, s, read)
+	content, err := c.openSecret(ctx, s, toRead)
 	if err != nil {
 		return nil, err
 	}
@@ -363,21 +404,22 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 	if labelled == nil {
 		newLabel = q.Label
 	}
-	begins := !isConsumer && !q.Peek
-	moves := isConsumer && tracked != consumer.Revision
-	if newLabel != "" || begins || moves {
-		s.track(unit, tracked, newLabel)
+	beginsTracking := !isConsumer && !q.Peek
+	tracksOther := isConsumer && toTrack != consumer.Revision
+	if newLabel != "" || beginsTracking || tracksOther {
+		s.track(unit, toTrack, newLabel)
 	}
 
 	return maps.Clone(content), nil
 }
 
-// track records that the unit tracks a revision of the secret and, unless label is empty, the unit's label for it.
+// track records that the unit tracks a revision of the secret. Unless label is empty, it also records the
+// unit's label for the secret.
 func (s *cachedSecret) track(unit string, revision int, label string) {
 	// If the hook adds the revision itself, only the commit knows the revision's number.
-	isOwn := s.content != nil && revision == s.record.Latest
+	addedByHook := s.isAddedByHook(revision)
 	s.change(func(r *secret.Record) {
-		if isOwn {
+		if addedByHook {
 			revision = r.Latest
 		}
 		r.Track(unit, revision, label)

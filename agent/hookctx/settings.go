@@ -12,12 +12,15 @@ import (
 	"bijou/state"
 )
 
-// settingsNode holds settings as the hook has read them (stored), and with the hook's own writes (current).
+// settingsNode holds the settings of one unit or service, as the hook has read them and with the hook's own
+// writes.
 type settingsNode struct {
-	version         int64
-	stored, current map[string]string
+	version int64             // of the settings that the hook has read
+	stored  map[string]string // as the hook has read them
+	current map[string]string // with the hook's own writes
 }
 
+// newSettingsNode returns a node with the stored settings and no writes.
 func newSettingsNode(s state.Settings) *settingsNode {
 	current := map[string]string{}
 	maps.Copy(current, s.Values)
@@ -29,6 +32,8 @@ func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]str
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadNode(ctx, at)) })
 }
 
+// cloneValues returns a copy of n's current values, or err. Its parameters are the results of a function that
+// loads a node.
 func cloneValues(n *settingsNode, err error) (map[string]string, error) {
 	if err != nil {
 		return nil, err
@@ -36,7 +41,8 @@ func cloneValues(n *settingsNode, err error) (map[string]string, error) {
 	return maps.Clone(n.current), nil
 }
 
-// SetSettings merges changes into a node. Until the hook succeeds, only the hook itself sees them.
+// SetSettings merges changes into a node, where nil removes a key. Until the hook succeeds, only the hook
+// itself sees the changes.
 func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		n, err := c.loadNode(ctx, at)
@@ -68,7 +74,8 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// checkSettings checks changes of settings, so that the hook gets errors immediately, and not at its commit.
+// checkSettings returns an error if a changed key or value is not valid. The hook's commit also checks them,
+// but then the charm can no longer handle the error.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		if key == "" {
@@ -85,8 +92,8 @@ func checkSettings(changes map[string]*string) error {
 	return nil
 }
 
-// loadNode returns a settings node, which it reads once. Every access to a relation's settings uses loadNode,
-// so only loadNode decides which nodes the hook can reach.
+// loadNode returns a settings node, which it reads once. It returns an error if the hook cannot reach the node.
+// Every access to a relation's settings uses loadNode, so the hook's limits are checked only here.
 func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
@@ -97,7 +104,7 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 
 	s, err := c.readNode(ctx, at)
 	if errors.Is(err, state.ErrNotFound) {
-		// A node that was never written counts as empty, if it belongs to a member of the relation.
+		// The node was never written. If it belongs to a member of the relation, it counts as empty.
 		err = c.checkMember(ctx, at)
 	}
 	if err != nil {
@@ -116,13 +123,15 @@ func (c *Context) checkMember(ctx context.Context, at hookapi.Node) error {
 		return err
 	}
 	if !hasNode(r, at) {
-		return fmt.Errorf("%q in relation %d: %w", at.Unit+at.Service, at.Relation, hookapi.ErrUnknownUnit)
+		member := at.Unit + at.Service // one of them is empty
+		return fmt.Errorf("%q in relation %d: %w", member, at.Relation, hookapi.ErrUnknownUnit)
 	}
 	return nil
 }
 
-// readNode reads a settings node from the store. It returns [state.ErrNotFound] if a unit has no settings there,
-// or if a service is not in the relation. The services of a relation always have settings, perhaps empty.
+// readNode reads a settings node from the store. It returns [state.ErrNotFound] for a unit that has no
+// settings in the relation, and for a service that is not in the relation. Each service of a relation has
+// settings, which can be empty.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
 		return view(ctx, c, func(v *state.View) (state.Settings, error) {
@@ -157,10 +166,11 @@ func hasNode(r hookapi.Relation, at hookapi.Node) bool {
 }
 
 // SeenSettings returns the version of a member's settings that the hook has read. The member is a unit or a
-// service. It returns 0 if the hook has not read the settings.
+// service. If the hook has not read the settings, SeenSettings returns 0.
 func (c *Context) SeenSettings(relation int, member string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	at := hookapi.Node{Relation: relation, Unit: member}
 	if !strings.Contains(member, "/") {
 		at = hookapi.Node{Relation: relation, Service: member}
@@ -176,8 +186,8 @@ func (n *settingsNode) seenVersion() int64 {
 	return n.version
 }
 
-// diff returns the keys that the hook has changed, with their new values. The value of a deleted key is nil. For
-// a nil node diff returns no changes.
+// diff returns the keys that the hook has changed, with their new values. The value of a deleted key is nil.
+// For a nil node diff returns no changes.
 func (n *settingsNode) diff() map[string]*string {
 	changes := map[string]*string{}
 	if n == nil {

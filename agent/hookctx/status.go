@@ -10,7 +10,8 @@ import (
 	"bijou/state"
 )
 
-// Status returns the workload status of the unit, or of its service with its units.
+// Status returns the workload status of the unit. If ofService is true, it returns the status of the unit's
+// service, with the status of each unit of the service.
 func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, error) {
 	return answer(ctx, c, func() (hookapi.Status, error) {
 		return view(ctx, c, func(v *state.View) (hookapi.Status, error) {
@@ -25,17 +26,16 @@ func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, e
 
 // readServiceStatus reads the status that the leader has set for its service, and the status of each unit.
 func readServiceStatus(v *state.View, service string) (status hookapi.Status, err error) {
-	w, err := v.ServiceStatus(service)
+	stored, err := v.ServiceStatus(service)
 	if err != nil {
 		return status, err
 	}
-
 	units, err := v.Units(service)
 	if err != nil {
 		return status, err
 	}
 
-	status = toStatus(w)
+	status = toStatus(stored)
 	status.Units = map[string]hookapi.Status{}
 	for _, u := range units {
 		status.Units[u.Name] = toStatus(u.Status)
@@ -43,16 +43,18 @@ func readServiceStatus(v *state.View, service string) (status hookapi.Status, er
 	return status, nil
 }
 
+// toStatus converts a stored status for the hook's tools. It replaces a missing word with statusUnknown.
 func toStatus(w state.WorkloadStatus) hookapi.Status {
 	return hookapi.Status{Status: cmp.Or(w.Status, statusUnknown), Message: w.Message, Data: w.Data}
 }
 
-// statusUnknown is the status of a unit or service that has never set one. The ops library accepts this word,
-// and fails for an empty status.
+// statusUnknown is the status of a unit or service for which no status was ever set. The ops library accepts
+// this word, and fails for an empty status.
 const statusUnknown = "unknown"
 
-// SetStatus sets the workload status at once, even if the hook fails later. It returns [hookapi.ErrNotLeader] for
-// the service's status unless the unit leads.
+// SetStatus sets the workload status of the unit, or of its service if ofService is true. The status changes at
+// once, even if the hook fails later. Only the leader can set the service's status: for other units SetStatus
+// returns [hookapi.ErrNotLeader].
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	return c.do(ctx, func() error {
 		if ofService {
@@ -73,18 +75,19 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 		}
 
 		if !ofService {
-			c.said = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
+			c.lastStatus = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
 		}
 
 		return nil
 	})
 }
 
-// Said returns the last workload status that the hook has set for its unit, or nil if it has set none.
-func (c *Context) Said() *state.WorkloadStatus {
+// LastStatus returns the last workload status that the hook has set for its unit, without the status's data. It
+// returns nil if the hook has not set a status.
+func (c *Context) LastStatus() *state.WorkloadStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.said
+	return c.lastStatus
 }
 
 // setServiceStatus sets the service's status. It returns [hookapi.ErrNotLeader] if the unit does not lead.

@@ -14,14 +14,15 @@ import (
 
 // unitStorage holds the unit's storage as it was read, and the storage that the hook has requested.
 type unitStorage struct {
-	stored []state.Storage
-	wanted map[string]charm.Storage // the storage that the charm declares, by name
-	added  map[string]int           // how many storages the hook has requested, by name
+	stored   []state.Storage
+	declared map[string]charm.Storage // the storage that the charm declares, by name
+	added    map[string]int           // how many storages the hook has requested, by name
 }
 
-// Storages returns the unit's storage that is in place, with its locations.
+// Storages returns the ID and location of each storage that is in place for the unit. It leaves out storage
+// that is not yet bound, and storage that is being released.
 func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
-	return answer(ctx, c, func() (all []hookapi.Storage, err error) {
+	return answer(ctx, c, func() (inPlace []hookapi.Storage, err error) {
 		own, err := c.loadStorage(ctx)
 		if err != nil {
 			return nil, err
@@ -29,17 +30,17 @@ func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 
 		for _, s := range own.stored {
 			if s.State != state.StoragePending && s.State != state.StorageUnbinding {
-				all = append(all, hookapi.Storage{ID: s.ID, Location: s.Location})
+				inPlace = append(inPlace, hookapi.Storage{ID: s.ID, Location: s.Location})
 			}
 		}
 
-		return all, nil
+		return inPlace, nil
 	})
 }
 
-// AddStorage requests further storage for the unit, with a count for each name. The unit gets the storage
-// when the hook succeeds. It returns an error, and requests nothing, if the charm does not allow one of the
-// counts.
+// AddStorage requests more storage for the unit: for each name in counts, that number of storages. The unit
+// gets the storage when the hook succeeds. If the charm does not allow one of the counts, AddStorage returns
+// an error and requests nothing.
 func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	return c.do(ctx, func() error {
 		own, err := c.loadStorage(ctx)
@@ -47,25 +48,26 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 			return err
 		}
 
-		sum := maps.Clone(own.added)
+		added := maps.Clone(own.added)
 		for name, count := range counts {
-			wants, there := own.wanted[name]
-			if !there {
+			declared, ok := own.declared[name]
+			if !ok {
 				return fmt.Errorf("charm storage %q not found", name)
 			}
 
-			sum[name] += count
-			if err := wants.CheckCount(name, sum[name]+state.CountStorages(own.stored, name)); err != nil {
+			added[name] += count
+			total := added[name] + state.CountStorages(own.stored, name)
+			if err := declared.CheckCount(name, total); err != nil {
 				return err
 			}
 		}
 
-		own.added = sum
+		own.added = added
 		return nil
 	})
 }
 
-// loadStorage returns the unit's storage and the charm's declarations of it. It reads them once.
+// loadStorage returns the unit's storage, and the storage that the charm declares. It reads both only once.
 func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	unit, err := c.localUnit("")
 	if err != nil {
@@ -83,26 +85,26 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 			return nil, err
 		}
 		stored, err := v.OwnStorages(unit)
-		return &unitStorage{stored: stored, wanted: ch.Meta.Storage, added: map[string]int{}}, err
+		return &unitStorage{stored: stored, declared: ch.Meta.Storage, added: map[string]int{}}, err
 	})
 }
 
-// addStorage adds the storage that the hook has requested to the transaction. The size and pool are those
-// that the operator has chosen for the service. It skips a request that has become impossible, and logs a
-// message.
+// addStorage adds the storage that the hook has requested to the transaction. The storage gets the size and
+// pool that the operator has chosen for the service. If a request is no longer possible, addStorage logs a
+// warning and skips the request.
 func (c *Context) addStorage(tx *state.Tx) error {
 	if c.storage == nil || len(c.storage.added) == 0 {
 		return nil
 	}
-	s, err := tx.Service(c.opts.Facts.Service)
+	service, err := tx.Service(c.opts.Facts.Service)
 	if err != nil {
 		return err
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(c.storage.added)) {
-		d := s.Storage[name]
-		d.Count = c.storage.added[name]
-		_, err := tx.AddStorage(c.opts.Facts.Unit, name, d)
+		directive := service.Storage[name]
+		directive.Count = c.storage.added[name]
+		_, err := tx.AddStorage(c.opts.Facts.Unit, name, directive)
 		if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNoStorage) {
 			c.opts.Log("WARNING", err.Error())
 			continue

@@ -29,6 +29,6 @@ func (c *Context) Reboot(ctx context.Context, _ bool) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("cannot reboot: machines of provider %q are not rebooted by their units", env.Provider)
+		return fmt.Errorf("cannot reboot: units cannot reboot machines of provider %q", env.Provider)
 	})
 }

@@ -72,8 +72,8 @@ const maxVariableSize = 128 << 10
 // defaultPath is the PATH of hooks if the agent has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environment returns the whole environment of a hook. Of the agent's own variables, which it reads with
-// getenv, it passes on PATH, HOME, USER, the locale and the proxies.
+// Environment returns the whole environment of a hook, as NAME=VALUE. It reads the agent's own variables with
+// getenv, and passes on only PATH, HOME, USER, the locale and the proxies.
 func Environment(f Facts, getenv func(string) string) []string {
 	env := []string{
 		"JUJU_SOCKET=" + f.Socket,
@@ -107,7 +107,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"JUJU_CHARM_HTTPS_PROXY="+f.Proxies.HTTPS,
 		"JUJU_CHARM_FTP_PROXY="+f.Proxies.FTP,
 		"JUJU_CHARM_NO_PROXY="+f.Proxies.None,
-		"JUJU_PRINCIPAL_UNIT="+f.Principal, // empty in a principal unit, which libraries recognize by this
+		"JUJU_PRINCIPAL_UNIT="+f.Principal, // libraries recognize a principal unit by the empty value
 		"DEBIAN_FRONTEND=noninteractive",
 		"APT_LISTCHANGES_FRONTEND=none",
 		"TERM=dumb",
@@ -131,7 +131,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }
 
-// hookVariables returns the variables that name the hook, or the action.
+// hookVariables returns the variables that name the hook or the action.
 func (f Facts) hookVariables() []string {
 	switch {
 	case f.Action == nil:
@@ -141,7 +141,7 @@ func (f Facts) hookVariables() []string {
 	}
 
 	return []string{
-		"JUJU_HOOK_NAME=", // empty in an action, which libraries recognize by this
+		"JUJU_HOOK_NAME=", // libraries recognize an action by the empty value
 		"JUJU_ACTION_NAME=" + f.Action.Name,
 		"JUJU_ACTION_UUID=" + f.Action.ID,
 		"JUJU_ACTION_TAG=action-" + f.Action.ID,
@@ -168,6 +168,7 @@ func (r *RelationFacts) variables() []string {
 	return env
 }
 
+// membersVariable returns the variable JUJU_MEMBERS, as NAME=VALUE.
 func (r *RelationFacts) membersVariable() string {
 	return "JUJU_MEMBERS=" + strings.Join(r.Members, " ")
 }
@@ -178,7 +179,7 @@ func (r *RelationFacts) TooManyMembers() string {
 	if r == nil || len(r.membersVariable()) < maxVariableSize {
 		return ""
 	}
-	return fmt.Sprintf("JUJU_MEMBERS is left out: %d members are more than a variable can hold (%d KiB); use relation-list instead",
+	return fmt.Sprintf("JUJU_MEMBERS is not set: %d members are more than a variable can hold (%d KiB); use relation-list instead",
 		len(r.Members), maxVariableSize>>10)
 }
 

@@ -1,6 +1,6 @@
 // Package hookexec runs the process of one hook. It finds the hook's file, sets the process's environment and
-// descriptors, and reads its output. It also records the process, so that the next agent can find the process
-// if this agent dies.
+// descriptors, and reads the process's output. It also records the process, so that the next agent can find
+// the process if this agent dies.
 //
 // It does not depend on state, queues or hook tools. agent/uniter decides which hook to run, and interprets
 // the outcome.
@@ -49,20 +49,20 @@ type Spec struct {
 
 	// Record is the path of the file in which Run records the process.
 	Record string
-	// Begin is called once Run has found the hook, before it starts. It can be nil.
+	// Begin is called before the hook starts, unless the charm does not have the hook. Begin can be nil.
 	Begin func()
-	// Output gets each line of output when it is read, without its newline. Output and Raw are called from
-	// one goroutine, which has ended when Run returns.
+	// Output gets each line of the hook's output without its newline, and the time at which the line was read.
+	// Output and Raw are called from one goroutine, which has ended when Run returns.
 	Output func(s Stream, at time.Time, line string)
 	// Raw gets all output unchanged. It can be nil.
 	Raw func(s Stream, data []byte)
 	// When Interrupt is closed, Run ends the process group: with SIGTERM, and after TerminateTimeout with
-	// SIGKILL. If Interrupt is nil, that never happens.
+	// SIGKILL. A nil Interrupt never ends the hook.
 	Interrupt <-chan struct{}
 	// Fault is called while the process starts: once the process is held back (after-spawn), recorded
 	// (after-note) and released (after-let-go). Fault can be nil.
 	Fault func(point string)
-	// OutputTimeout replaces the constant of that name in tests, unless it is 0.
+	// OutputTimeout is set by tests, to replace the constant of that name. 0 stands for the constant.
 	OutputTimeout time.Duration
 }
 
@@ -73,15 +73,15 @@ type Outcome struct {
 	Failure     string // why the hook failed, such as "exit code 1"; empty on success
 	Code        int    // the hook's exit code, or 0 if it failed for another reason
 
-	// Held is how long Run still read output after the process's end, since other processes held it open.
-	// It is 0 if that took less than a second and the output was then closed.
+	// Held is how long Run continued to read the output after the process had ended, since other processes
+	// held the output open. It is 0 if these processes closed the output within a second.
 	Held time.Duration
-	// Left is true if other processes still hold the output open.
+	// Left is true if other processes still held the output open when Run stopped reading.
 	Left bool
 }
 
-// Run runs one hook. It waits for the end of the hook's process, and then up to OutputTimeout for the end of
-// its output. When ctx is done, Run kills the hook's process group.
+// Run runs one hook, and returns how the hook ended. It waits for the end of the hook's process, and then up to
+// OutputTimeout for the end of the hook's output. When ctx is done, Run kills the hook's process group.
 //
 // A hook that cannot be started counts as failed.
 func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
@@ -106,13 +106,16 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	out.awaitEnd()
 	outcome.Held = out.heldFor
 	outcome.Left = len(out.leftOpen) > 0
+
+	// A daemon that still writes must not block on a full pipe.
 	for _, fd := range out.leftOpen {
 		r.discardOutput(fd)
 	}
 	return outcome
 }
 
-// runHeld starts the hook's process, releases it once it is recorded, and waits for its end.
+// runHeld starts the hook's process and holds it back until it is recorded. Then runHeld releases the
+// process, and waits for its end.
 func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Outcome {
 	p, err := startHeld(s, argv, out)
 	// Start the reader even after an error, since Run waits for the reader, and the reader closes the pipes.
@@ -131,6 +134,7 @@ func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Out
 	return p.wait(ctx, s.Interrupt).explainFailure(s, argv[0])
 }
 
+// faultPoint tells the Fault of a test, if there is one, that the process has reached the point.
 func (s Spec) faultPoint(point string) {
 	if s.Fault != nil {
 		s.Fault(point)
@@ -160,26 +164,29 @@ func (s Spec) buildArgv() ([]string, error) {
 	return []string{path}, err
 }
 
-// findExecutable returns the charm's dispatch or, without one, the file of the hook or action. It returns
-// fs.ErrNotExist if neither file exists.
-func findExecutable(charmDir, own string) (string, error) {
-	// If the charm's directory were missing, every hook would count as missing, and so succeed.
+// findExecutable returns the path of the charm's file dispatch. If the charm has no dispatch, it returns the
+// path of file, which is the file of a hook or action in charmDir. It returns fs.ErrNotExist if neither file
+// exists.
+func findExecutable(charmDir, file string) (string, error) {
+	// A missing hook counts as success. If the whole charm is missing, the hook must fail instead. So this
+	// error does not wrap fs.ErrNotExist.
 	if _, err := os.Stat(charmDir); err != nil {
 		return "", fmt.Errorf("cannot examine the charm: %v", err)
 	}
 
-	for _, name := range []string{"dispatch", own} {
+	for _, name := range []string{"dispatch", file} {
 		path := filepath.Join(charmDir, name)
 		var st unix.Stat_t
 		err := unix.Stat(path, &st)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			continue
 		}
-
 		if err != nil {
 			return "", fmt.Errorf("cannot examine %q: %w", name, err)
 		}
-		if st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Access(path, unix.X_OK) != nil {
+
+		isRegular := st.Mode&unix.S_IFMT == unix.S_IFREG
+		if !isRegular || unix.Access(path, unix.X_OK) != nil {
 			return "", fmt.Errorf("%s is not executable", name)
 		}
 
@@ -191,10 +198,10 @@ func findExecutable(charmDir, own string) (string, error) {
 
 // newOutcome turns the error of [exec.Cmd.Wait] into an outcome.
 func newOutcome(err error) Outcome {
-	var exit *exec.ExitError
 	if err == nil {
 		return Outcome{}
 	}
+	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return Outcome{Failure: err.Error()}
 	}
@@ -206,7 +213,7 @@ func newOutcome(err error) Outcome {
 	return Outcome{Failure: fmt.Sprintf("exit code %d", code), Code: code}
 }
 
-// Debug is an operator's tmux session in which a hook is run by hand.
+// Debug is a tmux session in which an operator runs a hook by hand.
 type Debug struct {
 	Socket string // the socket of its tmux server
 	Always bool   // open the session even if the charm does not have the hook
@@ -216,16 +223,22 @@ type Debug struct {
 //go:embed debug.sh
 var debugScript string
 
+// windowArgv returns the command line of a process that opens a window for the hook in the tmux session. Like
+// findExecutable, it returns [fs.ErrNotExist] if the charm does not have the hook, unless d.Always is set.
 func (d Debug) windowArgv(s Spec) ([]string, error) {
 	path, err := findExecutable(s.CharmDir, filepath.Join("hooks", s.Hook))
-	if err != nil && !(d.Always && errors.Is(err, fs.ErrNotExist)) {
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !(isMissing && d.Always) {
 		return nil, err
 	}
+
+	// For a missing hook, path is empty.
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 
-// explainFailure adds to a failure the problem with the script's first line, which names its interpreter. A
-// shell only reports that the script was not found, although it exists.
+// explainFailure returns the outcome with a better explanation if the interpreter of the hook's script cannot
+// be found: the interpreter does not exist, or its name ends in a carriage return. In these cases a shell
+// only reports that it cannot find the script. path is the path of the script.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o
@@ -241,14 +254,15 @@ func (o Outcome) explainFailure(s Spec, path string) Outcome {
 
 	if strings.HasSuffix(interpreter, "\r") {
 		o.Failure += fmt.Sprintf(
-			": the lines of %s end in CRLF, so it names the interpreter %q: save it with LF only",
+			": the lines of %s end in CRLF, so the system looks for an interpreter %q: save the file with LF only",
 			name, interpreter,
 		)
 		return o
 	}
 
 	words := strings.Fields(interpreter)
-	if len(words) == 0 || o.Code != 126 && o.Code != 127 {
+	couldNotStart := o.Code == 126 || o.Code == 127 // the exit codes of a shell
+	if len(words) == 0 || !couldNotStart {
 		return o
 	}
 

@@ -91,8 +91,8 @@ func TestOutcomes(t *testing.T) {
 		{"shot", Outcome{Failure: "killed by signal 9 (killed)"}},
 		{"plain", Outcome{Failure: "hooks/plain is not executable"}},
 		{"none", Outcome{Missing: true}},
-		{"crlf", Outcome{Failure: `exit code 127: the lines of hooks/crlf end in CRLF, so it names the interpreter "/bin/bash\r": save it with LF only`, Code: 127}},
-		{"crlf-env", Outcome{Failure: `exit code 127: the lines of hooks/crlf-env end in CRLF, so it names the interpreter "/usr/bin/env bash\r": save it with LF only`, Code: 127}},
+		{"crlf", Outcome{Failure: `exit code 127: the lines of hooks/crlf end in CRLF, so the system looks for an interpreter "/bin/bash\r": save the file with LF only`, Code: 127}},
+		{"crlf-env", Outcome{Failure: `exit code 127: the lines of hooks/crlf-env end in CRLF, so the system looks for an interpreter "/usr/bin/env bash\r": save the file with LF only`, Code: 127}},
 		{"lost", Outcome{Failure: `exit code 127: hooks/lost needs the interpreter "/no-such-program", which does not exist`, Code: 127}},
 		{"found-env", Outcome{Failure: "exit code 127", Code: 127}},
 	} {

@@ -14,16 +14,16 @@ import (
 // maxLeftOver limits the number of processes that LeftOver names.
 const maxLeftOver = 10
 
-// LeftOver returns the processes that a run has left running, each as "1234 (mysqld)". It finds them by the
-// run's client id in their environment. Unless this process runs as root, it does not find processes of other
-// users.
+// LeftOver returns the processes that a run has left running, each as "1234 (mysqld)". If there are more than
+// maxLeftOver, the last element is their number, as "3 more". LeftOver finds processes by the run's client id
+// in their environment. Unless this process runs as root, LeftOver does not find processes of other users.
 func LeftOver(clientID string) (names []string) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || clientID == "" {
 		return nil
 	}
 
-	more := 0
+	unnamed := 0
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || !hasClientID(pid, clientID) {
@@ -31,22 +31,21 @@ func LeftOver(clientID string) (names []string) {
 		}
 
 		if len(names) == maxLeftOver {
-			more++
+			unnamed++
 			continue
 		}
-		// If the process has just ended, its name is left out.
-		name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
+		name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm")) // empty if the process has just ended
 		names = append(names, fmt.Sprintf("%d (%s)", pid, strings.TrimSpace(string(name))))
 	}
 
-	if more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
+	if unnamed > 0 {
+		names = append(names, fmt.Sprintf("%d more", unnamed))
 	}
 	return names
 }
 
-// hasClientID reports whether the process has the hook's client id in its environment, which it inherits from
-// the hook.
+// hasClientID reports whether the process is running, and has inherited the client id from a hook's
+// environment.
 func hasClientID(pid int, clientID string) bool {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil || st.IsGone() {

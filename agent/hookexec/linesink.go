@@ -17,13 +17,15 @@ type lineSink struct {
 	readAt time.Time // when the latest data was read
 }
 
+// newSink returns a sink for one output of the hook.
 func (s Spec) newSink(stream Stream) *lineSink {
-	to := &lineSink{LineWriter: text.LineWriter{Max: MaxLine}, spec: s, stream: stream}
-	to.Emit = func(line string) { s.Output(stream, to.readAt, text.EscapeInvalid(line)) }
-	return to
+	sink := &lineSink{LineWriter: text.LineWriter{Max: MaxLine}, spec: s, stream: stream}
+	sink.Emit = func(line string) { s.Output(stream, sink.readAt, text.EscapeInvalid(line)) }
+	return sink
 }
 
-// readOnce reads data that is in the pipe, and passes it on. over is true at the end of the output.
+// readOnce reads once from the pipe fd, and passes the data on. over is true at the end of the output, and
+// after an error.
 func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	n, err := unix.Read(fd, buffer)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -41,6 +43,6 @@ func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	return false
 }
 
-// MaxLine is the length of the longest line that is passed on, in bytes. Longer lines are split, since the
+// MaxLine is the length of the longest line that Spec.Output gets, in bytes. Longer lines are split, since the
 // environment's log would shorten them.
 const MaxLine = 60 << 10

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputReader reads both outputs of one hook. It uses one goroutine for both, so that lines which the hook
-// writes to them in turn usually keep their order.
+// outputReader reads both outputs of one hook. It uses one goroutine for both. So if the hook writes to its two
+// outputs in turn, the lines usually keep their order.
 type outputReader struct {
 	pipes   [2]pipe
 	wakeFD  int // an eventfd that awaitEnd writes when the hook's process has ended
@@ -20,7 +20,8 @@ type outputReader struct {
 	leftOpen []int         // the agent's ends of the pipes that other processes still hold open
 }
 
-// newOutputReader creates the pipes for stdout and stderr, and an eventfd that wakes their reader.
+// newOutputReader creates the pipes for stdout and stderr, and an eventfd that wakes their reader. A timeout
+// of 0 stands for [OutputTimeout].
 func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	r = &outputReader{timeout: cmp.Or(timeout, OutputTimeout), done: make(chan struct{})}
 	if r.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
@@ -49,13 +50,14 @@ func (r *outputReader) startReading(s Spec) {
 	go r.readUntilClosed([2]*lineSink{s.newSink(Stdout), s.newSink(Stderr)})
 }
 
-// readUntilClosed reads the hook's stdout and stderr line by line. It ends when both are closed, or at the
-// timeout after the hook's process has ended. It leaves pipes that other processes still hold open in
-// r.leftOpen.
-func (r *outputReader) readUntilClosed(to [2]*lineSink) {
+// readUntilClosed reads the hook's stdout and stderr, and passes their data to the two sinks. It returns when
+// both outputs are closed, or r.timeout after the hook's process has ended. It leaves pipes that other
+// processes still hold open in r.leftOpen.
+func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)
-	// The first two are for stdout and stderr, in the order of to. poll ignores a negative Fd.
+
+	// The first two are for stdout and stderr, in the order of sinks. poll ignores a negative Fd.
 	fds := []unix.PollFd{
 		{Fd: int32(r.pipes[0].agentEnd), Events: unix.POLLIN},
 		{Fd: int32(r.pipes[1].agentEnd), Events: unix.POLLIN},
@@ -63,8 +65,9 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 	}
 	wake := &fds[2]
 	var ended time.Time // when the hook's process ended; zero before that
+	open := len(sinks)  // the number of outputs that are not closed
 
-	for open := len(to); open > 0; {
+	for open > 0 {
 		n, err := unix.Poll(fds, r.pollTimeout(ended))
 		if n == 0 {
 			break // the timeout has passed
@@ -73,18 +76,7 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 			continue // a signal interrupted poll
 		}
 
-		for i, sink := range to {
-			if fds[i].Revents == 0 {
-				continue
-			}
-
-			if over := sink.readOnce(int(fds[i].Fd), buffer); over {
-				unix.Close(int(fds[i].Fd))
-				fds[i].Fd = -1
-				open--
-			}
-		}
-
+		open -= readReady(fds, sinks, buffer)
 		if wake.Revents != 0 {
 			ended = time.Now()
 			wake.Fd = -1
@@ -95,26 +87,49 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 		}
 	}
 
-	for i, sink := range to {
+	for i, sink := range sinks {
 		sink.Close()
 		if fds[i].Fd >= 0 {
 			r.leftOpen = append(r.leftOpen, int(fds[i].Fd))
 		}
 	}
 
-	if held := time.Since(ended); !ended.IsZero() && (len(r.leftOpen) > 0 || held >= time.Second) {
+	if ended.IsZero() {
+		return
+	}
+	held := time.Since(ended)
+	if len(r.leftOpen) > 0 || held >= time.Second {
 		r.heldFor = held
 	}
 }
 
-// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. While ended is zero, since
-// the hook's process has not ended, it returns -1, which means no timeout.
+// readReady reads once from each output that poll has found ready, and passes the data to the output's sink. It
+// closes the outputs that have ended, sets their Fd to -1, and returns their number.
+func readReady(fds []unix.PollFd, sinks [2]*lineSink, buffer []byte) (closed int) {
+	for i, sink := range sinks {
+		if fds[i].Revents == 0 {
+			continue
+		}
+		if over := sink.readOnce(int(fds[i].Fd), buffer); over {
+			unix.Close(int(fds[i].Fd))
+			fds[i].Fd = -1
+			closed++
+		}
+	}
+
+	return closed
+}
+
+// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. ended is when the hook's
+// process ended. If ended is zero, the process has not ended, and pollTimeout returns -1, which means no
+// timeout.
 func (r *outputReader) pollTimeout(ended time.Time) int {
 	if ended.IsZero() {
 		return -1
 	}
-	left := r.timeout - time.Since(ended)
-	return max(0, int((left+time.Millisecond-1)/time.Millisecond))
+	remaining := r.timeout - time.Since(ended)
+	roundedUp := (remaining + time.Millisecond - 1) / time.Millisecond
+	return max(0, int(roundedUp))
 }
 
 // awaitEnd signals to the reader that the hook's process has ended, and waits for the reader's end.

@@ -29,14 +29,13 @@ type process struct {
 	gate *os.File // a line written to it releases the process; closing it without a line ends the process
 }
 
-// startHeld starts a shell that waits for a line from the process's gate before it runs argv. So the process
-// can be recorded before the hook begins.
+// startHeld starts a process that waits until release before it runs argv. Its outputs are the pipes of out.
 func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
-	wait, gate, err := os.Pipe()
+	gateReader, gate, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a pipe: %w", err)
 	}
-	defer wait.Close()
+	defer gateReader.Close()
 
 	// The hook must not inherit descriptors that the agent itself has inherited.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
@@ -45,8 +44,8 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	cmd.Env = s.Env
 	cmd.Stdout = out.pipes[0].hookEnd
 	cmd.Stderr = out.pipes[1].hookEnd
-	cmd.ExtraFiles = []*os.File{wait}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.ExtraFiles = []*os.File{gateReader}              // descriptor 3
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that the hook has its own process group
 	if err := cmd.Start(); err != nil {
 		gate.Close()
 		return nil, fmt.Errorf("cannot start the hook: %w", err)
@@ -55,16 +54,17 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	return &process{cmd: cmd, gate: gate}, nil
 }
 
-// release records the process and releases it. If the process cannot be recorded, it ends without running the
-// hook.
+// release records the process and lets it run the hook, whose executable file is at path. If release returns an
+// error, the process ends without running the hook.
 func (p *process) release(s Spec, path string) error {
 	defer p.gate.Close()
 	s.faultPoint("after-spawn")
 	if err := writeRecord(s.Record, s.ID, p.cmd.Process.Pid); err != nil {
 		return err
 	}
-
 	s.faultPoint("after-note")
+
+	// Linux does not run a file that a process has open for writing.
 	osutil.AwaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot release the hook: %w", err)
@@ -73,10 +73,12 @@ func (p *process) release(s Spec, path string) error {
 	return nil
 }
 
-// wait waits for the end of the process. When interrupt is closed or ctx is done, it ends the process group.
+// wait waits for the end of the process. When interrupt is closed, it ends the process group with SIGTERM, and
+// after TerminateTimeout with SIGKILL. When ctx is done, it uses SIGKILL at once.
 func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	ended := make(chan error, 1) // buffered, so that the sender never blocks
 	go func() { ended <- p.cmd.Wait() }()
+
 	select {
 	case err := <-ended:
 		return newOutcome(err)
@@ -84,7 +86,8 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	case <-ctx.Done():
 	}
 
-	// If the process has just ended on its own, others in its group are daemons. They must not be killed.
+	// If the process has just ended on its own, the other processes in its group are daemons. They must not be
+	// killed.
 	select {
 	case err := <-ended:
 		return newOutcome(err)
@@ -109,9 +112,11 @@ const TerminateTimeout = 10 * time.Second
 // terminateGroup sends SIGTERM to a process group, and waits until its processes have ended, ctx is done, or
 // TerminateTimeout has passed.
 func terminateGroup(ctx context.Context, pgid int) {
-	// If the group has ended, this fails, and the loop ends at once.
+	// Kill fails if the group has ended. The loop then ends at once.
 	_ = unix.Kill(-pgid, unix.SIGTERM)
-	for end := time.Now().Add(TerminateTimeout); isGroupRunning(pgid) && ctx.Err() == nil && time.Now().Before(end); {
+
+	deadline := time.Now().Add(TerminateTimeout)
+	for isGroupRunning(pgid) && ctx.Err() == nil && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -119,13 +124,15 @@ func terminateGroup(ctx context.Context, pgid int) {
 // killGroup kills a process group and waits until none of its processes is running, so that the next hook
 // does not run at the same time as one of them. It returns an error if that takes longer than killTimeout.
 func killGroup(pgid int) error {
-	for end := time.Now().Add(killTimeout); isGroupRunning(pgid); time.Sleep(10 * time.Millisecond) {
+	deadline := time.Now().Add(killTimeout)
+	for isGroupRunning(pgid) {
 		if err := unix.Kill(-pgid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("cannot kill the hook's process group %d: %w", pgid, err)
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("cannot kill the hook's process group %d: it does not end", pgid)
+		if time.Now().After(deadline) {
+			return fmt.Errorf("cannot kill the hook's process group %d: a process of the group does not end", pgid)
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 
 	return nil
@@ -144,7 +151,12 @@ func isGroupRunning(pgid int) bool {
 		if err != nil {
 			continue
 		}
-		if st, err := osutil.ReadProcStat(pid); err == nil && !st.IsGone() && st.Field(5) == strconv.Itoa(pgid) {
+
+		st, err := osutil.ReadProcStat(pid)
+		if err != nil || st.IsGone() {
+			continue
+		}
+		if group := st.Field(5); group == strconv.Itoa(pgid) {
 			return true
 		}
 	}
@@ -152,11 +164,11 @@ func isGroupRunning(pgid int) bool {
 	return false
 }
 
-// record identifies the process that runs a hook, so that the next agent finds it after a crash. Process ids
-// are reused, so the record also contains the process's start time. Start times count from the host's boot, so
-// it also contains the boot id.
+// record identifies the process that runs a hook, so that the next agent finds the process after a crash.
+// Process ids are reused, so the record also contains the process's start time. Start times count from the
+// host's boot, so the record also contains the boot id.
 type record struct {
-	ID    string `json:"id"`
+	ID    string `json:"id"` // the run's id
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // field 22 of /proc/PID/stat
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
@@ -166,8 +178,8 @@ type record struct {
 const recordSize = 256
 
 // writeRecord records the hook's process. It overwrites the previous record in place, since a new file for
-// each hook would cost more than all other work at the beginning of a hook. The record need not be durable,
-// since no process survives a loss of power.
+// each hook would cost more than all other work at the beginning of a hook. The record does not have to be
+// durable, since no process survives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil {
@@ -175,8 +187,8 @@ func writeRecord(path, id string, pid int) error {
 	}
 
 	data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: osutil.BootID()}) // never fails
-	err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
-	if err != nil {
+	padded := fmt.Appendf(nil, "%-*s\n", recordSize-1, data)
+	if err := overwrite(path, padded); err != nil {
 		return fmt.Errorf("cannot record the hook's process: %w", err)
 	}
 
@@ -197,53 +209,67 @@ func overwrite(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o600)
 }
 
-// Reap kills the process group of the run with this id, if a dead agent has released it and its first process
-// is still running. It waits for the end of the group, and returns true. If the first process has ended, Reap
-// does nothing, since the other processes are daemons. It also does nothing if the record is missing or
-// belongs to a different run, since this run was then never released.
+// Reap kills the process group of the run with this id, if a dead agent has released the run and its first
+// process is still running. It waits for the end of the group, and returns true. path is the path of the
+// process's record.
 //
-// It returns an error if it cannot read or decode the record, since the process may then still be running.
+// If the first process has ended, Reap does nothing, since the other processes are daemons. It also does
+// nothing if the record is missing or belongs to a different run, since the run with this id was then never
+// released. It returns an error if it cannot read or decode the record, since the process may then still be
+// running.
 func Reap(path, id string) (killed bool, err error) {
-	r, lives, err := findRun(path, id)
-	if err != nil || !lives {
+	r, err := readRecord(path)
+	if err != nil {
 		return false, err
 	}
+	if r.ID != id || !r.isRunning() {
+		return false, nil
+	}
+
 	return true, killGroup(r.PID)
 }
 
-// findRun reads the record of the last hook's process. lives reports whether the record belongs to the run
-// with this id, and the process is still running.
-func findRun(path, id string) (r record, lives bool, err error) {
+// readRecord reads the record of the last hook's process. If the file does not exist, it returns a zero record.
+func readRecord(path string) (r record, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, false, nil
+		return r, nil
 	}
 	if err != nil {
-		return r, false, fmt.Errorf("cannot read the record of the last hook: %w", err)
+		return r, fmt.Errorf("cannot read the record of the last hook: %w", err)
 	}
+
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, false, fmt.Errorf("cannot find out if the last hook still runs, because the record %q of its process is damaged: "+
-			"end its remaining processes, then remove that file: %w", path, err)
+		return r, fmt.Errorf("cannot find out whether the last hook is still running, because the record %q of its process is damaged: "+
+			"end the hook's remaining processes, then remove the record: %w", path, err)
 	}
 
-	return r, r.ID == id && r.Boot == osutil.BootID() && r.alive(), nil
+	return r, nil
 }
 
-// StillRuns reports whether the process that was recorded last is still running, with or without its agent.
+// StillRuns reports whether the process that was recorded last at path is still running, with or without its
+// agent.
 func StillRuns(path string) (bool, error) {
-	r, _, err := findRun(path, "")
-	return err == nil && r.Boot == osutil.BootID() && r.alive(), err
+	r, err := readRecord(path)
+	if err != nil {
+		return false, err
+	}
+	return r.isRunning(), nil
 }
 
-// LastRun returns the id of the run that was recorded last. It returns an empty string if no run was
+// LastRun returns the id of the run that was recorded last at path. It returns an empty string if no run was
 // recorded.
 func LastRun(path string) (id string, err error) {
-	r, _, err := findRun(path, "")
+	r, err := readRecord(path)
 	return r.ID, err
 }
 
-// alive reports whether the recorded process itself is running, and not only a later process with its id.
-func (r record) alive() bool {
+// isRunning reports whether the recorded process is running. A later process with the same process id does not
+// count. For a zero record isRunning returns false.
+func (r record) isRunning() bool {
+	if r.Boot != osutil.BootID() {
+		return false
+	}
 	st, err := osutil.ReadProcStat(r.PID)
 	return err == nil && !st.IsGone() && st.Start() == r.Start
 }

@@ -69,7 +69,7 @@ func TestDamagedRecordSaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Reap(record, "a")
-		if err == nil || !strings.Contains(err.Error(), record) || !strings.Contains(err.Error(), "then remove that file") {
+		if err == nil || !strings.Contains(err.Error(), record) || !strings.Contains(err.Error(), "then remove the record") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

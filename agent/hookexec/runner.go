@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Runner runs hooks, and reads the outputs that their daemons hold open after the hooks have ended. It discards
-// the data. So as long as the agent is running, a full pipe does not block a daemon, and a closed pipe does not
-// kill it.
+// Runner runs hooks. It also reads and discards the output of daemons that hold a hook's output open after
+// the hook has ended. So as long as the agent is running, a full pipe does not block a daemon, and a closed
+// pipe does not kill a daemon. The zero Runner is ready for use.
 type Runner struct {
 	mu       sync.Mutex
-	leftOpen map[*os.File]bool
+	leftOpen map[*os.File]bool // the pipes from which the Runner reads
 	closed   bool
 	wg       sync.WaitGroup
 }
@@ -27,8 +27,8 @@ func (r *Runner) Close() {
 	r.wg.Wait()
 }
 
-// discardOutput reads and discards the output of a daemon, until the daemon closes the pipe or the Runner is
-// closed.
+// discardOutput starts to read and discard the output of a daemon, until the daemon closes the pipe or the
+// Runner is closed. It then closes fd.
 func (r *Runner) discardOutput(fd int) {
 	f := os.NewFile(uintptr(fd), "hook output")
 	r.mu.Lock()
@@ -41,8 +41,8 @@ func (r *Runner) discardOutput(fd int) {
 	if r.leftOpen == nil {
 		r.leftOpen = make(map[*os.File]bool)
 	}
-
 	r.leftOpen[f] = true
+
 	r.wg.Go(func() {
 		// An error also means that no more output can be read.
 		_, _ = io.Copy(io.Discard, f)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Watchdog watches all loops of a process. The Loop method of a nil Watchdog returns a nil Loop. Several
+// Watchdog watches all loops of a process. If the Watchdog is nil, its Loop method returns a nil Loop. Several
 // goroutines can use a Watchdog at once.
 type Watchdog struct {
 	mu   sync.Mutex
@@ -19,18 +19,19 @@ type Watchdog struct {
 // New returns a Watchdog without loops.
 func New() *Watchdog { return &Watchdog{busy: map[*Loop]time.Time{}} }
 
-// Loop is one loop of the process. A new Loop waits until its first MarkBusy. A nil Loop does nothing.
+// Loop is one loop of the process. A new Loop counts as waiting until its first MarkBusy. The methods of a nil
+// Loop do nothing.
 type Loop struct {
-	pulse *Watchdog
-	name  string
+	watchdog *Watchdog
+	name     string
 }
 
 // Loop returns a new loop of the process.
-func (p *Watchdog) Loop(name string) *Loop {
-	if p == nil {
+func (w *Watchdog) Loop(name string) *Loop {
+	if w == nil {
 		return nil
 	}
-	return &Loop{pulse: p, name: name}
+	return &Loop{watchdog: w, name: name}
 }
 
 // MarkBusy records that the loop begins a turn, whose work must end within a bounded time.
@@ -38,9 +39,9 @@ func (l *Loop) MarkBusy() {
 	if l == nil {
 		return
 	}
-	l.pulse.mu.Lock()
-	defer l.pulse.mu.Unlock()
-	l.pulse.busy[l] = time.Now()
+	l.watchdog.mu.Lock()
+	defer l.watchdog.mu.Unlock()
+	l.watchdog.busy[l] = time.Now()
 }
 
 // MarkUnbounded records that the loop has ended, or begins to wait for an unbounded time.
@@ -48,18 +49,18 @@ func (l *Loop) MarkUnbounded() {
 	if l == nil {
 		return
 	}
-	l.pulse.mu.Lock()
-	defer l.pulse.mu.Unlock()
-	delete(l.pulse.busy, l)
+	l.watchdog.mu.Lock()
+	defer l.watchdog.mu.Unlock()
+	delete(l.watchdog.busy, l)
 }
 
 // HungLoop returns the name of a loop whose current turn has taken longer than the limit. It returns an empty
 // string if no loop hangs.
-func (p *Watchdog) HungLoop(limit time.Duration) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (w *Watchdog) HungLoop(limit time.Duration) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 
-	for l, since := range p.busy {
+	for l, since := range w.busy {
 		if time.Since(since) > limit {
 			return l.name
 		}

@@ -22,13 +22,13 @@ import (
 // Request is a request to run a command.
 type Request struct {
 	Unit        string // the unit; if empty, the host must have only one unit
-	Environment string // the environment's name or UUID; if empty, only one environment may have the unit
+	Environment string // the environment's name or UUID; if empty, only one environment on the host can have the unit
 	Line        string // the command, a line for a shell
 
 	Relation      string // the relation in which the command runs, if any: an id in any form, or a name
 	RemoteUnit    string
 	RemoteService string
-	Force         bool // RemoteUnit need not be a member of the relation
+	Force         bool // run the command even if RemoteUnit is not a member of the relation
 }
 
 // End is the result of a command that has ended.
@@ -42,24 +42,25 @@ type End struct {
 // Errors of [Run] and [CheckHook].
 var (
 	ErrNotFound  = errors.New("not found on this machine")
-	ErrAmbiguous = errors.New("several models on this machine have it")
+	ErrAmbiguous = errors.New("several models on this machine have this unit")
 	ErrInHook    = errors.New("the command would wait for this hook to end")
 )
 
 const (
-	// callTimeout limits one request to an agent. It is longer than the time for which an agent delays its
-	// answer to CommandAwait.
+	// callTimeout limits one request to an agent. An agent can delay its answer to CommandAwait, but for less
+	// time than this.
 	callTimeout = 30 * time.Second
-	// interruptGrace is how long an interrupted caller still waits for the number of its command.
+	// interruptGrace is how long Run still waits for the id of its command after ctx is done.
 	interruptGrace = 2 * time.Second
-	// awayTimeout limits how long a caller retries while an agent is unreachable, for example while a new binary
-	// replaces it.
+	// awayTimeout limits how long a caller retries while an agent is unreachable, for example while a new
+	// binary replaces it.
 	awayTimeout = time.Minute
 )
 
-// CheckHook returns ErrInHook if the hook with this context id is still running under the agent of the
-// socket, or if it cannot determine this. A command from within the hook would wait for the hook's end. It
-// returns nil for a daemon whose hook has ended.
+// CheckHook returns ErrInHook if the caller runs in a hook, since the command would wait for the hook's end.
+// socket and contextID are the agent's socket and the hook's id in the caller's environment. CheckHook
+// returns nil if contextID is empty, or if that hook has ended, so that a daemon of the hook can run
+// commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil
@@ -67,9 +68,11 @@ func CheckHook(socket, contextID string) error {
 
 	_, err := call(context.Background(), socket, wire.CommandIdentify, wire.KeyClientID, contextID)
 	var refused refusal
-	if errors.As(err, &refused) && refused.code == wire.CodeUnknownClient || isGone(err) {
+	hookEnded := errors.As(err, &refused) && refused.code == wire.CodeUnknownClient
+	if hookEnded || isGone(err) {
 		return nil
 	}
+
 	return fmt.Errorf("cannot be called from within a hook, have context %q: %w", contextID, ErrInHook)
 }
 
@@ -79,10 +82,10 @@ func isGone(err error) bool {
 	return errors.As(err, &dialing) && dialing.Op == "dial"
 }
 
-// Run asks the unit's agent to run the command, and waits for its end. It returns ErrNotFound if the request
-// matches no unit, and ErrAmbiguous if it matches several. When ctx is done, Run returns an error within
-// interruptGrace, which names the command if the agent has queued it. The command continues, as in Juju,
-// since the command itself may end its caller.
+// Run asks the unit's agent to run the command, and waits for the command's end. It returns ErrNotFound if
+// the request does not match a unit, and ErrAmbiguous if the request matches units of several environments.
+// When ctx is done, Run returns an error within interruptGrace. The error names the command if the agent has
+// queued it. The command continues, as in Juju, since the command itself may end its caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {
@@ -93,12 +96,15 @@ func Run(ctx context.Context, r Request) (End, error) {
 	if r.Force {
 		force = "yes"
 	}
-	// An interrupt must not end this short call immediately, since without its answer nobody knows which
-	// command continues.
-	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+
+	// An interrupt must not end this short call immediately: without the answer, Run cannot name the command
+	// that continues.
+	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, cancel) })()
-	answer, err := call(asked, a.socket, wire.CommandExec, wire.KeyLine, r.Line,
+	stopGrace := context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, cancel) })
+	defer stopGrace()
+
+	answer, err := call(callCtx, a.socket, wire.CommandExec, wire.KeyLine, r.Line,
 		wire.KeyRelation, r.Relation, wire.KeyRemoteUnit, r.RemoteUnit,
 		wire.KeyRemoteService, r.RemoteService, wire.KeyForce, force)
 	if err != nil {
@@ -128,8 +134,9 @@ func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 			environment: answer.Value(wire.KeyEnvironment),
 			uuid:        answer.Value(wire.KeyUUID),
 		}
-		isMeant := r.Environment == "" || r.Environment == a.environment || r.Environment == a.uuid
-		if isMeant && (r.Unit == "" || r.Unit == a.unit) {
+		matchesEnvironment := r.Environment == "" || r.Environment == a.environment || r.Environment == a.uuid
+		matchesUnit := r.Unit == "" || r.Unit == a.unit
+		if matchesEnvironment && matchesUnit {
 			found = append(found, a)
 		}
 	}
@@ -161,25 +168,27 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	return unitAgent{}, fmt.Errorf("ambiguous unit %q: %w: %s", r.Unit, ErrAmbiguous, strings.Join(names, ", "))
 }
 
-// await polls the agent until the command has ended. If the agent does not answer, await retries for up to
-// awayTimeout, since the next agent continues the unit's queue. No agent runs a command twice.
+// await polls the agent until the command with this id has ended, and returns the command's result. If the
+// agent does not answer, await retries for up to awayTimeout, since the next agent continues the unit's
+// queue. No agent runs a command twice.
 func await(ctx context.Context, a unitAgent, id string) (End, error) {
-	heard := time.Now()
+	lastAnswer := time.Now()
 	for ctx.Err() == nil {
 		answer, err := call(ctx, a.socket, wire.CommandAwait, wire.KeyID, id)
 		var refused refusal
-		switch {
-		case errors.As(err, &refused):
+		if errors.As(err, &refused) {
 			return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: %w", id, a.unit, err)
-		case err != nil && time.Since(heard) > awayTimeout:
-			return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: its agent is away: %w",
-				id, a.unit, err)
-		case err != nil:
+		}
+		if err != nil {
+			if time.Since(lastAnswer) > awayTimeout {
+				return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: the unit's agent does not answer: %w",
+					id, a.unit, err)
+			}
 			_ = backoff.Sleep(ctx, 100*time.Millisecond)
 			continue
 		}
 
-		heard = time.Now()
+		lastAnswer = time.Now()
 		if answer.Has(wire.KeyExit) {
 			return decodeEnd(answer)
 		}
@@ -197,7 +206,7 @@ func decodeEnd(answer amp.Box) (End, error) {
 	}
 	dropped, err := strconv.ParseInt(answer.Value(wire.KeyDropped), 10, 64)
 	if err != nil {
-		return End{}, fmt.Errorf("the agent's answer lacks the number of missing bytes of output: %w", err)
+		return End{}, fmt.Errorf("the agent's answer has no number of dropped output bytes: %w", err)
 	}
 
 	return End{
@@ -212,13 +221,14 @@ func decodeEnd(answer amp.Box) (End, error) {
 // refusal is an error with which an agent answers.
 type refusal struct{ code, text string }
 
+// Error returns the text of the agent's error.
 func (r refusal) Error() string { return r.text }
 
 // maxAnswer limits the size of an answer, in bytes. An agent keeps 1 MiB of each of a command's two outputs.
 const maxAnswer = 4 << 20
 
-// call sends one request to an agent, and returns the answer. It returns a refusal if the agent answers with
-// an error.
+// call sends one request to an agent, and returns the answer. pairs are the keys and values of the request,
+// in turn. call returns a refusal if the agent answers with an error.
 func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -229,7 +239,8 @@ func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box
 		return nil, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	stopWatching := context.AfterFunc(ctx, func() { conn.Close() }) // ends a blocked Read or Write
+	defer stopWatching()
 
 	box := amp.Append(nil, wire.KeyCommand, command)
 	box = amp.Append(box, wire.KeyAsk, "1")
@@ -243,7 +254,7 @@ func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box
 	return readAnswer(conn)
 }
 
-// readAnswer reads the box of the agent's answer. It returns a refusal if the box contains an error.
+// readAnswer reads the agent's answer, which is one box. It returns a refusal if the box contains an error.
 func readAnswer(conn net.Conn) (amp.Box, error) {
 	decoder := amp.Decoder{Limit: maxAnswer}
 	chunk := make([]byte, 64<<10)
@@ -260,6 +271,7 @@ func readAnswer(conn net.Conn) (amp.Box, error) {
 			return box, nil
 		}
 
+		// The box is not complete yet.
 		n, err := conn.Read(chunk)
 		decoder.Feed(chunk[:n])
 		if n == 0 && err != nil {

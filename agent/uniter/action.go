@@ -14,13 +14,15 @@ import (
 	"bijou/state/actions"
 )
 
+// The messages for actions and hooks that were still running when their agent ended.
 const (
 	whyKilled  = "its agent died while the action was running, so bijou ended the action"
-	whyUnknown = "its agent died before the end of the action was recorded, so the outcome is unknown"
+	whyUnknown = "its agent died before the outcome was recorded, so the outcome is unknown"
 	whyEnding  = "its agent was stopped, and the action did not end in time"
 )
 
-// actionFacts returns the action as its tools see it. It returns nil in a hook and in a command.
+// actionFacts returns the action as its hook tools see it. For a hook, where a is nil, and for a command it
+// returns nil.
 func actionFacts(a *actions.Action) *hookapi.Action {
 	if a == nil || a.IsCommand() {
 		return nil
@@ -28,7 +30,8 @@ func actionFacts(a *actions.Action) *hookapi.Action {
 	return &hookapi.Action{ID: strconv.Itoa(a.ID), Name: a.Name, Parameters: a.Parameters}
 }
 
-// withAction returns the spec for an action or a command. In a hook, for which a is nil, it returns spec unchanged.
+// withAction returns the spec for an action or a command. In a hook, for which a is nil, it returns spec
+// unchanged.
 func (r *runningHook) withAction(spec hookexec.Spec, a *actions.Action) hookexec.Spec {
 	if a == nil {
 		return spec
@@ -57,15 +60,16 @@ func (o *actionOutput) write(s hookexec.Stream, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	to := &o.out.Stdout
+	kept := &o.out.Stdout
 	if s == hookexec.Stderr {
-		to = &o.out.Stderr
+		kept = &o.out.Stderr
 	}
-	n := min(len(data), actions.MaxOutput-len(*to))
-	*to = append(*to, data[:n]...)
+	n := min(len(data), actions.MaxOutput-len(*kept))
+	*kept = append(*kept, data[:n]...)
 	o.out.Dropped += int64(len(data) - n)
 }
 
+// get returns the output so far.
 func (o *actionOutput) get() actions.Output {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,15 +80,15 @@ func (o *actionOutput) get() actions.Output {
 type actionOutcome struct {
 	status actions.Status
 	end    actions.Outcome
-	// write commits the settings that the action has changed. It is true if the process exited with 0, even
-	// if action-fail has marked the action as failed.
+	// write is true if the action's changes must be committed. It is true if the process exited with 0, even if
+	// action-fail has marked the action as failed.
 	write bool
 }
 
-// actionOutcome returns the status and results of the action that has ended. The hook tool action-fail turns
-// a success into a failure.
+// actionOutcome returns the status and results of the action, whose process has ended. If the action has called
+// action-fail, it counts as failed although its process has succeeded.
 func (r *runningHook) actionOutcome() actionOutcome {
-	results, failure := r.ctx.ActionEnd()
+	results, failMessage := r.ctx.ActionEnd()
 	o := actionOutcome{status: actions.Completed, end: actions.Outcome{
 		Code: exitCode(r.outcome), Results: results, Output: r.output.get(),
 	}}
@@ -102,17 +106,18 @@ func (r *runningHook) actionOutcome() actionOutcome {
 	}
 
 	o.write = o.status == actions.Completed
-	if failure != nil && o.status != actions.Cancelled {
+	if failMessage != nil && o.status != actions.Cancelled {
 		o.status = actions.Failed
-		o.end.Message = *failure
+		o.end.Message = *failMessage
 	}
 	return o
 }
 
-// exitCode returns the exit code of an action's process, or nil if the process was interrupted, or failed
-// without an exit code.
+// exitCode returns the exit code of an action's process. It returns nil if the process was interrupted, or has
+// failed without an exit code.
 func exitCode(o hookexec.Outcome) *int {
-	if o.Interrupted || o.Failure != "" && o.Code == 0 {
+	failedWithoutCode := o.Failure != "" && o.Code == 0
+	if o.Interrupted || failedWithoutCode {
 		return nil
 	}
 	return &o.Code
@@ -124,9 +129,9 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	r := u.running
 	o := r.actionOutcome()
 	changes, err := u.commitActionEnd(ctx, r, o)
-	if why := explainRefusal(r, err); why != "" {
+	if refusal := explainRefusal(r, err); refusal != "" {
 		o = actionOutcome{status: actions.Failed, end: actions.Outcome{
-			Message: why,
+			Message: refusal,
 			Code:    o.end.Code,
 			Output:  o.end.Output,
 		}}
@@ -136,7 +141,8 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
-// commitActionEnd commits the action's end and, if o.write is true, its changes.
+// commitActionEnd commits the action's end and, if o.write is true, the action's changes. It returns the
+// settings that have changed.
 func (u *uniter) commitActionEnd(
 	ctx context.Context,
 	r *runningHook,
@@ -162,16 +168,16 @@ func (u *uniter) commitActionEnd(
 	return changes, err
 }
 
-// logActionOutcome measures and logs the action's end, and logs the settings that it has changed. A completed
-// action has no message.
+// logActionOutcome measures and logs the action's end, and logs the settings that it has changed.
 func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hookctx.Change) {
-	u.measureHook(r, o.end.Message)
-	h := r.op.Hook
+	failure := o.end.Message // a completed action has no message
+	u.measureHook(r, failure)
 	defer u.output.Flush()
 
+	h := r.op.Hook
 	for _, c := range changes {
 		u.output.Write("INFO", h.Name, c.String())
 	}
 	u.Log.Info(h.Kind+" has ended", "id", h.Action, "name", h.Name, "status", o.status, "message", o.end.Message)
-	u.logEnd(r, o.end.Message)
+	u.logEnd(r, failure)
 }

@@ -17,10 +17,12 @@ import (
 	"bijou/state/unitdir"
 )
 
+// now returns the current time in UTC, as the records contain it.
 func now() time.Time { return time.Now().UTC() }
 
-// deployCharm puts the charm into the unit's directory. It records when it begins and when it is done. If the
-// agent dies between these records, they do not show which charm the directory contains.
+// deployCharm puts the charm into the unit's directory. It commits before it begins, and again once the charm
+// is in place. If the agent dies in between, the next agent cannot know which charm the directory contains,
+// and deploys a charm again.
 func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
 		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { w.Deploying = url })
@@ -41,6 +43,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	})
 }
 
+// toolNames returns the names of all hook tools.
 func toolNames() []string {
 	var names []string
 	for _, t := range tools.All() {
@@ -49,12 +52,13 @@ func toolNames() []string {
 	return names
 }
 
+// enqueue commits the arrivals to the unit's queue.
 func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error { return recordArrivals(tx, u.Unit, arrivals) })
 }
 
-// recordArrivals adds new hooks to the unit's queue. It does not read the queue again, since only the unit's
-// loop writes it.
+// recordArrivals adds the arrivals to the unit's queue in tx. It removes the entries that the arrivals mark
+// to be forgotten. It does not read the queue again, since only the unit's loop writes the queue.
 func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil
@@ -78,8 +82,8 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	})
 }
 
-// prefetchArrivals reads the known entries of the queue in one round trip. It skips new entries, so that an
-// arriving unit needs no round trip.
+// prefetchArrivals reads, in one round trip, the queue's entries that the arrivals change. New members have no
+// entries, so their arrival needs no round trip.
 func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	known := map[int][]string{}
 	for _, a := range arrivals {
@@ -95,6 +99,7 @@ func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error 
 	return tx.PrefetchMembers(unit, known)
 }
 
+// putArrival writes the member's new state to its entry in the queue, or adds an entry for a new member.
 func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 	if a.Known {
 		return tx.RewriteMember(unit, a.Relation, a.Member, a.State)
@@ -102,8 +107,8 @@ func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 	return tx.PutMember(unit, a.Relation, a.Member, a.State)
 }
 
-// enterRelation adds the unit to the members of the relation. It returns nil if the relation has been
-// removed.
+// enterRelation adds the unit to the members of the relation. If the relation is no longer alive, it returns
+// nil and changes nothing.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)
@@ -130,8 +135,8 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 	return err
 }
 
-// initialSettings returns the unit's settings in a relation before any hook has run there. They contain the
-// unit's addresses.
+// initialSettings returns the unit's settings in a relation before any hook has run there. The settings
+// contain the unit's private address. They are nil if the unit has no address.
 func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
 	const public = false
 	address, err := tx.UnitAddress(u.Unit, public)
@@ -148,47 +153,52 @@ func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]stri
 	return settings, nil
 }
 
-// resolveFailure records that the failed hook counts as done, as the operator has requested. If there is no
-// failed hook it only clears the request.
+// resolveFailure records that the failed hook of the relation counts as done, as the operator has requested.
+// For [state.NoRelation] this is the failed hook of the unit itself. If there is no failed hook,
+// resolveFailure only clears the request.
 func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
-	var f *state.Failure
+	var failure *state.Failure
 	err := u.commitStep(ctx, "resolve", func(tx *state.Tx) (err error) {
-		if f, err = readFailure(tx, u.Unit, relation); err != nil {
+		if failure, err = readFailure(tx, u.Unit, relation); err != nil {
 			return err
 		}
-		if f == nil {
+		if failure == nil {
 			return tx.ClearResolved(u.Unit, relation)
 		}
 
-		version, err := recordedVersion(tx, u.Unit, f.Hook)
+		version, err := recordedVersion(tx, u.Unit, failure.Hook)
 		if err != nil {
 			return err
 		}
-		if err := recordDone(tx, u.Unit, f.Hook, version); err != nil {
+		if err := recordDone(tx, u.Unit, failure.Hook, version); err != nil {
 			return err
 		}
 
-		return keepUpgradeOwed(tx, u.Unit, *f)
+		return keepUpgradeOwed(tx, u.Unit, *failure)
 	})
 	if err != nil {
 		return err
 	}
 
-	if f != nil {
-		u.output.Write("INFO", f.Hook.Name,
-			fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
+	if failure != nil {
+		u.output.Write("INFO", failure.Hook.Name,
+			fmt.Sprintf("hook %q counts as done: resolved by the operator", failure.Hook.Name))
 	}
 
 	return nil
 }
 
-// keepUpgradeOwed records that upgrade-charm must run again, if f is the failed upgrade-charm of a charm that
-// the unit no longer has. An operator has forced a newer charm since that failure.
+// keepUpgradeOwed records that upgrade-charm must run again, if f is the failed upgrade-charm hook of a charm
+// that the unit no longer has. In that case an operator has forced a newer charm since the failure.
 func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	w, err := tx.Workflow(unit)
-	if err != nil || f.Hook.Kind != hook.UpgradeCharm || f.Charm == w.Charm {
+	if err != nil {
 		return err
 	}
+	if f.Hook.Kind != hook.UpgradeCharm || f.Charm == w.Charm {
+		return nil
+	}
+
 	w.UpgradeOwed = true
 	return tx.PutWorkflow(unit, w)
 }
@@ -204,8 +214,9 @@ func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error
 	return rs.Failure, err
 }
 
-// recordedVersion returns the version of the hook's subject in the unit's records. It returns 0 if a newer
-// hook for the same member is queued.
+// recordedVersion returns the version of the hook's subject that the unit's records contain: of the member's
+// settings, the leader settings, the resources or the configuration. It returns 0 if another hook for the same
+// member is queued.
 func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
@@ -227,8 +238,9 @@ func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	return m.Version, err
 }
 
-// leaveRelation leaves the relation and removes all records of it. If one transaction cannot hold them all,
-// the next step removes the rest.
+// leaveRelation removes the unit from the members of the relation, and removes the unit's records of the
+// relation. If one transaction cannot hold all these changes, leaveRelation only removes some of the records,
+// and the next step continues.
 func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	return u.commitStep(ctx, "leave", func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)
@@ -237,10 +249,11 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		}
 
 		members := slices.Sorted(maps.Keys(records.Members[relation]))
-		for _, member := range members[:min(len(members), decide.MaxArrivals)] {
+		n := min(len(members), decide.MaxArrivals)
+		for _, member := range members[:n] {
 			tx.RemoveMember(u.Unit, relation, member)
 		}
-		if len(members) > decide.MaxArrivals {
+		if n < len(members) {
 			return nil
 		}
 
@@ -253,9 +266,10 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
-// execute executes one step. finished is true once the unit is removed.
+// execute executes the step that was decided from the snapshot. finished is true once the unit is removed.
 func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
-	if _, ok := next.(decide.RunHook); !ok && u.running == nil {
+	_, isHook := next.(decide.RunHook)
+	if !isHook && u.running == nil {
 		u.releaseTicket()
 	}
 
@@ -291,7 +305,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 		})
 	case decide.Finish:
 		if !snap.Gone {
-			// Send the last log lines now, since the store accepts none for a unit that is gone.
+			// Send the last log lines now, since the store accepts no lines for a unit that is gone.
 			u.output.Close()
 		}
 		return u.removeUnit(ctx, snap)
@@ -300,35 +314,37 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	panic("internal error: unknown step " + next.String())
 }
 
-// runHook begins a hook once it has a ticket of the limiter and its turn on this host. Until it has both,
-// runHook waits for a change instead, and the loop decides again.
+// runHook begins a hook if the unit has a slot of the limiter and holds hookLock. Otherwise it waits for the
+// slot, for a change or until quiescedPoll has passed. It then returns nil, so that the loop decides again.
 func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.Snapshot) error {
 	u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
 	if !u.ticket.isGranted() {
 		return u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
 	}
 
-	may, err := u.beginTurn()
+	canBegin, err := u.beginTurn()
 	if err != nil {
 		u.releaseTicket()
 		return err
 	}
-	if !may {
+	if !canBegin {
 		u.releaseTicket()
 		return u.waitForChange(ctx, snap, snap.Now.Add(quiescedPoll), nil)
 	}
 
-	err = u.beginHook(ctx, step, snap)
-	if err != nil {
+	if err := u.beginHook(ctx, step, snap); err != nil {
 		u.releaseTicket() // other units can use the slot until the retry
+		return err
 	}
-	return err
+	return nil
 }
 
-// removeUnit records that the unit is dead, and then removes its directory. It also removes the unit's
-// records, unless the provisioner's leader must do so, for which it waits. It kills the hook that a forced
-// removal of the unit may have left running. It returns gone true once nothing of the unit is left. Otherwise
-// it must be called again with the next snapshot.
+// removeUnit records that the unit is dead, and then removes the unit's directory. If the provisioner's
+// leader must remove the unit's records, removeUnit waits for that. Otherwise it removes the records itself.
+// It also kills the hook that a forced removal of the unit may have left running.
+//
+// gone is true once nothing of the unit is left. Otherwise the caller must call removeUnit again with the next
+// snapshot.
 func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone bool, err error) {
 	u.killHook()
 	if snap.Gone {
@@ -343,7 +359,8 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 		return err
 	})
 	if err != nil {
-		// If the unit is not found, the leader has already removed it, as the next snapshot will show.
+		// If the unit is not found, the provisioner's leader has already removed it. The next snapshot shows
+		// that.
 		return false, state.IgnoreNotFound(err)
 	}
 
@@ -352,14 +369,16 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 		return false, state.RemoveUnit(ctx, u.Update, u.Unit)
 	}
 
-	// Check again later, since the next leader may run an older binary, which does not remove dead units.
+	// Check again later: the provisioner's next leader may run an older binary, which does not remove dead
+	// units.
 	return false, u.waitForChange(ctx, snap, snap.Now.Add(retireInterval), nil)
 }
 
-// retireInterval is the interval at which a dead unit checks whether its records must still be removed.
+// retireInterval is how often the agent of a dead unit checks whether it must remove the unit's records itself.
 const retireInterval = 5 * time.Second
 
-// clearFolder closes the unit's log and removes the unit's directory, once. It only logs a failure.
+// clearFolder closes the unit's log and removes the unit's directory. It does so only once, and only logs a
+// failure.
 func (u *uniter) clearFolder() {
 	if u.cleared {
 		return

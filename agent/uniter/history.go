@@ -18,7 +18,8 @@ type runRecord struct {
 	logged   string // the last line that the hook logged as an error; only set if stderr is empty
 }
 
-// newRunRecord returns the history's record of a hook that has ended while no agent was watching its process.
+// newRunRecord returns the history's record of a hook whose agent died before the hook's process had ended. The
+// hook's exit code and the time of its end are unknown.
 func newRunRecord(op state.Op, failure string) runRecord {
 	r := state.HookRun{
 		ID:      op.ID,
@@ -36,22 +37,24 @@ func newRunRecord(op state.Op, failure string) runRecord {
 	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook), orphaned: true}
 }
 
-// runRecord returns the history's record of the hook that has ended.
+// runRecord returns the history's record of the hook, whose process has ended. failure is empty if the hook has
+// succeeded.
 func (r *runningHook) runRecord(failure string) runRecord {
-	p := newRunRecord(r.op, failure)
-	p.orphaned = false
-	p.stderr = r.lastStderr
-	p.Said = r.ctx.Said()
-	if p.stderr == "" {
-		p.logged = r.lastLogged.get()
+	rec := newRunRecord(r.op, failure)
+	rec.orphaned = false
+	rec.stderr = r.lastStderr
+	rec.Said = r.ctx.LastStatus()
+	if rec.stderr == "" {
+		rec.logged = r.lastLogged.get()
 	}
 
-	p.Ended = r.endedAt.UTC()
-	p.unlisted = r.outcome.Missing || hook.IsAction(r.op.Hook)
-	if !r.outcome.Interrupted && (r.outcome.Failure == "" || r.outcome.Code != 0) {
-		p.Exit = r.outcome.Code
+	rec.Ended = r.endedAt.UTC()
+	rec.unlisted = r.outcome.Missing || hook.IsAction(r.op.Hook)
+	hasExitCode := r.outcome.Failure == "" || r.outcome.Code != 0
+	if hasExitCode && !r.outcome.Interrupted {
+		rec.Exit = r.outcome.Code
 	}
-	return p
+	return rec
 }
 
 // withChanges returns the record with the settings that the hook has changed.
@@ -67,6 +70,7 @@ func (r runRecord) withChanges(changes []hookctx.Change) runRecord {
 	return r
 }
 
+// addRunRecord adds the record to the unit's history in tx, unless the record is unlisted.
 func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 	if r.unlisted {
 		return nil
@@ -76,10 +80,11 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 }
 
 // countRunRecord increments the number of the next record if r was written. err is the error of the commit
-// that wrote r. After errRecorded, r also counts as written, since an earlier attempt of that commit has
+// that included r. After errRecorded, r also counts as written, since an earlier attempt of that commit has
 // succeeded.
 func (u *uniter) countRunRecord(r runRecord, err error) {
-	if !r.unlisted && (err == nil || errors.Is(err, errRecorded)) {
+	isCommitted := err == nil || errors.Is(err, errRecorded)
+	if isCommitted && !r.unlisted {
 		u.nextSeq++
 	}
 }

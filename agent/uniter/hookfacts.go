@@ -30,8 +30,8 @@ type hookFacts struct {
 	charmName string
 	version   string // the version of Juju that the hook sees
 	dialect   charm.Dialect
-	members   []string
-	departing string
+	members   []string        // see hookMembers
+	departing string          // the departing unit in a -departed hook
 	action    *actions.Action // nil in hooks
 	debug     *hookexec.Debug // the session in which an operator runs the hook by hand, if any
 	holder    string          // names the operator of that session
@@ -58,11 +58,11 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 			f.departing = snap.Unit.Name
 		}
 	}
-
 	if hook.IsAction(h) {
 		f.action = snap.Action
 		f.hook = withRelation(h, snap.Action)
 	}
+
 	f.members = hookMembers(snap, f.hook)
 	f.secretLabel = snap.Secrets.LabelFor(h.Secret, snap.Unit.Name)
 	for _, s := range snap.Storages {
@@ -73,15 +73,15 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 
 	f.debug, f.holder = debugSession(snap.Debug, h)
 	if snap.Hooks.Charm != snap.Unit.Charm {
-		return f, fmt.Errorf("cannot prepare hook %q: charm %q is not in the state", h.Name, snap.Unit.Charm)
+		return f, fmt.Errorf("cannot prepare hook %q: charm %q does not exist in the model", h.Name, snap.Unit.Charm)
 	}
 
 	return f, nil
 }
 
 // withRelation returns the hook of a command with the relation in which the command runs, if any. Only the
-// process sees that relation. The operation in flight is recorded without it, so that a failed command does
-// not put the relation into an error state.
+// command's process sees that relation. The operation in flight is recorded without the relation, so that a
+// failed command does not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -94,45 +94,48 @@ func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	return h
 }
 
-// hookMembers returns the relation's remote units as they are after the change that causes the hook. It
-// includes a unit that joins and excludes a unit that departs. A broken hook has no members.
+// hookMembers returns the relation's remote units, sorted, as they are after the change that causes the hook.
+// It includes a unit that joins and excludes a unit that departs. A broken hook has no members.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
 	names := make([]string, 0, len(recorded))
-	known := 0
 
-	addMember := func(name string, is state.MemberState) {
-		isIn := is.State == hook.In
-		if name == h.RemoteUnit {
-			isIn = h.Kind == hook.Joined || isIn && h.Kind != hook.Departed
+	addIfIn := func(name string, m state.MemberState) {
+		isIn := m.State == hook.In
+		if name == h.RemoteUnit && h.Kind == hook.Joined {
+			isIn = true
+		}
+		if name == h.RemoteUnit && h.Kind == hook.Departed {
+			isIn = false
 		}
 		if isIn && hook.IsUnit(name) {
 			names = append(names, name)
 		}
 	}
 
-	// The snapshot's members are sorted.
-	for _, m := range snap.Relations[h.Relation].Members {
-		if is, ok := recorded[m.Unit]; ok {
-			known++
-			addMember(m.Unit, is)
+	// The snapshot's members are sorted, so usually nothing needs sorting.
+	found := 0
+	for _, present := range snap.Relations[h.Relation].Members {
+		if m, ok := recorded[present.Unit]; ok {
+			found++
+			addIfIn(present.Unit, m)
 		}
 	}
-
-	// Some recorded members have left the snapshot, but their departed hooks have not run yet.
-	if known < len(recorded) {
-		names = names[:0]
-		for name, is := range recorded {
-			addMember(name, is)
-		}
-		charm.SortUnits(names)
+	if found >= len(recorded) {
+		return names
 	}
 
+	// Some recorded members are no longer in the snapshot, but their departed hooks have not run yet.
+	names = names[:0]
+	for name, m := range recorded {
+		addIfIn(name, m)
+	}
+	charm.SortUnits(names)
 	return names
 }
 
-// newContext returns the context that answers the hook's tools. Lines that the hook logs go to the unit's
-// log, and logged keeps the last error among them.
+// newContext returns the context that answers the hook's tools. It writes the lines that the hook logs to the
+// unit's log, and keeps the last error among these lines in logged.
 func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	h := f.hook
 	log := func(level, message string) {
@@ -168,7 +171,7 @@ func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 }
 
 // envFacts returns the facts from which [hookexec.Environment] builds the hook's environment variables.
-// client is the id under which the hook's tools reach its context.
+// client is the id under which the hook's tools reach the hook's context.
 func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	h := f.hook
 
@@ -230,6 +233,7 @@ func relationID(h state.Hook, d charm.Dialect) string {
 	return fmt.Sprintf("relation-%d", h.Relation)
 }
 
+// logAttrs returns the attributes that describe the hook in the agent's log.
 func (f hookFacts) logAttrs() []any {
 	attrs := []any{"hook", f.hook.Name}
 	if f.hook.Relation != state.NoRelation {
@@ -253,9 +257,9 @@ func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, hold
 	return &hookexec.Debug{Socket: d.Socket, Always: named, Owner: d.Owner}, d.String()
 }
 
-// isOperators reports whether the directory of a debug session still belongs to its operator. If the
-// directory was removed, another user could create one with the same name in /tmp. That user's tmux would
-// then run the hooks.
+// isOperators reports whether the directory of a debug session still belongs to the session's operator. If
+// the directory was removed, another user could create a directory with the same name in /tmp. Without this
+// check, that user's tmux would then run the hooks.
 func isOperators(d hookexec.Debug) bool {
 	if d.Owner == nil {
 		return true // an older binary has recorded no owner
@@ -269,17 +273,18 @@ func isOperators(d hookexec.Debug) bool {
 	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
 
-// endStaleDebug ends a debug session whose tmux is no longer running, for example because the operator's
-// command was killed. The hook then runs without the session.
+// endStaleDebug ends the debug session of f if its tmux is no longer running, for example because the
+// operator's command was killed. It then removes the session from f, so that the hook runs without the
+// session.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {
 		return
 	}
 
-	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
+	tmuxCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	hasSession := exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", actions.DebugSession)
+	hasSession := exec.CommandContext(tmuxCtx, "tmux", "-S", d.Socket, "has-session", "-t", actions.DebugSession)
 	if isOperators(*d) && hasSession.Run() == nil {
 		return
 	}
@@ -287,7 +292,9 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	f.debug = nil
 	f.holder = ""
 	u.Log.Info("the debug session has ended", "socket", d.Socket)
-	if dir := filepath.Dir(d.Socket); isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
+
+	dir := filepath.Dir(d.Socket)
+	if isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // the operator may already have removed it
 	}
 	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return actions.ClearDebug(tx, u.Unit, d.Socket) })

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// HookLimiter limits how many hooks run at a time on one machine. Units get slots in the order of their
-// requests. If there are several slots, one is reserved for the unit with the most queued hooks. Hooks of one
-// unit run one after the other, so that unit would otherwise finish last. Several goroutines can use a
-// HookLimiter at once.
+// HookLimiter limits how many hooks run at a time on one machine. Each running hook needs a slot. Units get
+// slots in the order of their requests. If there are several slots, one of them goes to the unit with the
+// most queued hooks: the hooks of one unit run one after the other, so this unit would otherwise finish last.
+// Several goroutines can use a HookLimiter at once.
 type HookLimiter struct {
 	mu        sync.Mutex
-	limit     int
-	inUse     int
-	queue     []*ticket
+	limit     int           // the number of slots
+	inUse     int           // the number of slots that tickets hold
+	queue     []*ticket     // the tickets that wait for a slot
 	preferred *ticket       // holds the slot for the unit with the most queued hooks
 	drained   chan struct{} // created by Drain, which stops grants; closed once no slot is in use
 }
@@ -57,8 +57,8 @@ func (l *HookLimiter) closeIfDrained() {
 	}
 }
 
-// request records that the unit's queue holds owed hooks, and grants free slots. It returns the unit's ticket,
-// a new one if t is nil. The caller must release the ticket, granted or not.
+// request records how many hooks the unit's queue holds (owed), and grants free slots to waiting tickets. It
+// returns t, or a new ticket if t is nil. The caller must release the ticket, even if it was not granted.
 func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,23 +77,26 @@ func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 // relation-changed hook can directly follow its relation-joined hook.
 const maxHooksInTurn = 2
 
-// maxPreferredTurn limits the hooks of the preferred ticket while other units wait. Without this limit they
-// could wait for hours, if long hooks hold all other slots.
+// maxPreferredTurn is how many hooks the preferred unit can run with one ticket while other units wait. Without
+// this limit the other units could wait for hours, if long hooks hold all other slots.
 const maxPreferredTurn = 20
 
-// mayContinue reports whether a unit can keep its slot for a further hook, after it has run the given number
-// of hooks with its ticket.
+// mayContinue reports whether a unit can keep its slot for another hook, after it has run the given number of
+// hooks with its ticket.
 func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.drained != nil || l.inUse > l.limit {
+
+	isSurplus := l.inUse > l.limit // Resize has removed slots
+	if l.drained != nil || isSurplus {
 		return false
 	}
 
 	if hooks < maxHooksInTurn || len(l.queue) == 0 {
 		return true
 	}
-	if l.limit <= 1 || l.preferred != t || hooks >= maxPreferredTurn {
+	isPreferred := l.limit > 1 && l.preferred == t
+	if !isPreferred || hooks >= maxPreferredTurn {
 		return false
 	}
 
@@ -102,11 +105,12 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	return !slices.ContainsFunc(l.queue, func(other *ticket) bool { return other.owed > remaining })
 }
 
-// release removes a waiting ticket from the queue. If the ticket was granted, it frees the ticket's slot and
-// grants the slot to a waiting ticket.
+// release ends a ticket. If the ticket is waiting, release removes the ticket from the queue. If the ticket was
+// granted, release frees its slot and grants free slots to waiting tickets.
 func (l *HookLimiter) release(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if i := slices.Index(l.queue, t); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		return
@@ -125,7 +129,8 @@ func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
 		next := l.queue[0]
 		if l.limit > 1 && l.preferred == nil {
-			// If several units have the most queued hooks, MaxFunc returns the first of them.
+			// Prefer the unit with the most queued hooks. If there are several such units, MaxFunc returns the
+			// first of them.
 			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) })
 			l.preferred = next
 		}
@@ -137,8 +142,10 @@ func (l *HookLimiter) grantFree() {
 	}
 }
 
+// isGranted reports whether the ticket holds a slot.
 func (t *ticket) isGranted() bool { return isClosed(t.granted) }
 
+// isClosed reports whether the channel is closed. No value is ever sent on the channel.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

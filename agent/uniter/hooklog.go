@@ -26,11 +26,13 @@ func beginLine(op state.Op) string {
 	return text
 }
 
-// logOutcome logs the hook's end, and the settings that it has changed.
+// logOutcome measures and logs the hook's end, and logs the settings that it has changed. failure is empty if
+// the hook has succeeded.
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
 	u.measureHook(r, failure)
-	name := r.op.Hook.Name
 	defer u.output.Flush()
+
+	name := r.op.Hook.Name
 	for _, c := range changes {
 		u.output.Write("INFO", name, c.String())
 	}
@@ -47,7 +49,8 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 	u.logEnd(r, failure)
 }
 
-// logEnd logs the end of a hook, and how long processes held its output open after the end.
+// logEnd writes the end of a hook to the unit's log, and how long other processes held the hook's output open
+// after that. failure is empty if the hook has succeeded.
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
 		return // no process ran
@@ -55,7 +58,7 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 
 	name := r.op.Hook.Name
 	if o := r.outcome; o.Held > 0 {
-		text := fmt.Sprintf("waited %s after the hook for its process that held the output open",
+		text := fmt.Sprintf("after the end of the hook, waited %s for a process of the hook that held its output open",
 			formatDuration(o.Held))
 		if o.Left {
 			text = fmt.Sprintf("the hook has left a process behind that holds its output open: waited %s for it; "+
@@ -64,16 +67,16 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 		u.output.Write("WARNING", name, text)
 	}
 
-	took := formatDuration(r.endedAt.Sub(r.op.Started))
+	duration := formatDuration(r.endedAt.Sub(r.op.Started))
 	if failure != "" {
-		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, took, failure))
+		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, duration, failure))
 		return
 	}
-	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
+	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, duration))
 }
 
-// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and that it will run again. It
-// logs nothing if the hook's process was never released, since the hook has not begun in that case.
+// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and that the hook runs again.
+// If no process of the hook was ever recorded, the hook has not begun, and logUnrecordedEnd logs nothing.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name,
@@ -81,4 +84,5 @@ func (u *uniter) logUnrecordedEnd(op state.Op) {
 	}
 }
 
+// formatDuration returns a duration for the log, in milliseconds.
 func formatDuration(d time.Duration) string { return d.Round(time.Millisecond).String() }

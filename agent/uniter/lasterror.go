@@ -16,7 +16,8 @@ type lastError struct {
 	line string
 }
 
-// note keeps the last line of the message that contains a letter, if level is ERROR or CRITICAL.
+// note keeps the last line of the message that contains a letter, if level is ERROR or CRITICAL. It ignores all
+// other messages.
 func (l *lastError) note(level, message string) {
 	if level != "ERROR" && level != "CRITICAL" {
 		return
@@ -36,6 +37,7 @@ func (l *lastError) note(level, message string) {
 	l.line = line
 }
 
+// get returns the line that note has kept last, or an empty string.
 func (l *lastError) get() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,12 +48,12 @@ func (l *lastError) get() string {
 // closing brace, or the markers in a traceback. It returns an empty string if no line contains a letter.
 func lastTelling(text string) string {
 	for text != "" {
-		rest := strings.LastIndexByte(text, '\n')
-		line := strings.TrimSpace(text[rest+1:])
+		newline := strings.LastIndexByte(text, '\n') // -1 before the first line
+		line := strings.TrimSpace(text[newline+1:])
 		if strings.ContainsFunc(line, unicode.IsLetter) {
 			return state.Truncate(line, maxStderr)
 		}
-		text = text[:max(0, rest)]
+		text = text[:max(0, newline)]
 	}
 
 	return ""

@@ -16,6 +16,8 @@ const (
 	queueMetric = "bijou_unit_queue_length"
 )
 
+// measureHook adds the duration and result of a hook that has ended to the metrics. failure is empty if the
+// hook has succeeded.
 func (u *uniter) measureHook(r *runningHook, failure string) {
 	u.State.Metrics().Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result",
 		metrics.Result(failure == ""))
@@ -33,13 +35,16 @@ func (u *uniter) measureUnit(s decide.Snapshot) {
 		"state", cmp.Or(s.Uniter.Workflow.State, state.UnitPending),
 		"workload", cmp.Or(s.Unit.Status.Status, "unknown"),
 	}
-	if !slices.Equal(labels, u.measured) {
-		u.State.Metrics().Set(1, unitMetric, labels...)
-		u.State.Metrics().Remove(unitMetric, u.measured...)
-		u.measured = labels
+	if slices.Equal(labels, u.measured) {
+		return
 	}
+
+	u.State.Metrics().Set(1, unitMetric, labels...)
+	u.State.Metrics().Remove(unitMetric, u.measured...)
+	u.measured = labels
 }
 
+// clearMetrics removes the metrics of the unit's state and queue.
 func (u *uniter) clearMetrics() {
 	u.State.Metrics().Remove(queueMetric, "unit", u.Unit)
 	u.State.Metrics().Remove(unitMetric, u.measured...)

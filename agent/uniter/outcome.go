@@ -18,9 +18,12 @@ import (
 // fail has succeeded.
 var errRecorded = errors.New("the hook's outcome has already been recorded")
 
-// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. A success is
-// committed together with the beginning of the next hook if both fit into one transaction. If the commit
-// fails, the caller can call recordOutcome again.
+// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. If the same commit
+// can also begin the next hook, recordOutcome starts that hook. If the commit fails, recordOutcome returns an
+// error, and the caller can call it again.
+//
+// It commits nothing if the hook must run again: after an interruption without a reason, or if the unit has
+// lost the leadership that the hook's writes need.
 func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
 	u.lastHookEnd = r.endedAt
@@ -52,7 +55,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 
 	refusal := explainRefusal(r, err)
 	if errors.Is(err, state.ErrNotLeader) {
-		// The charm did not cause this failure, so the hook does not count as failed, and runs again.
+		// The charm did not cause this failure, so the hook runs again and does not count as failed.
 		u.logEnd(r, refusal+"; it runs again")
 		u.leaveInFlight()
 		return nil
@@ -70,24 +73,27 @@ func (u *uniter) recordHookFailure(ctx context.Context, r *runningHook, failure 
 	return u.finishOutcome(ctx, err, nil, func() { u.logOutcome(r, failure, nil) })
 }
 
-// leaveInFlight forgets the running hook, and keeps its operation in the store. The loop, or the next agent,
-// runs the hook again as after a crash.
+// leaveInFlight forgets the running hook, but keeps the hook's operation in the store. So the loop, or the next
+// agent, runs the hook again as after a crash.
 func (u *uniter) leaveInFlight() {
 	u.clearRunning()
 	u.releaseTicket()
 }
 
-// finishOutcome ends the hook after the commit of its outcome, which has returned err. It starts next, the
-// hook that begins with the same commit. It returns err and changes nothing if the commit must be tried
-// again.
+// finishOutcome ends the hook in flight after the commit of its outcome. err is the error of that commit, and
+// next is the hook that the same commit began, or nil. If the outcome is in the store, finishOutcome calls log
+// and starts next. If the commit must be tried again, finishOutcome returns err and changes nothing.
 func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
-	// The unit was removed by force, as the next snapshot will show. A gateway refuses the writes of a dead unit.
+	// A unit that was removed by force has no outcome to record. The next snapshot shows that the unit is
+	// gone. A gateway denies the writes of a unit that is dead or gone.
 	gone := errors.Is(err, state.ErrNotFound)
 	if errors.Is(err, state.ErrDenied) {
 		dead, readErr := state.Read(ctx, u.State, func(v *state.View) (bool, error) { return isDead(v, u.Unit) })
 		gone = readErr == nil && dead
 	}
-	if err != nil && !gone && !errors.Is(err, errRecorded) {
+
+	isRecorded := err == nil || errors.Is(err, errRecorded)
+	if !isRecorded && !gone {
 		return err
 	}
 
@@ -99,15 +105,14 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 	u.clearRunning()
 	if next != nil && err == nil {
 		u.spawn(ctx, next)
-	} else {
-		u.releaseTicket()
+		return nil
 	}
-
+	u.releaseTicket()
 	return nil
 }
 
-// explainRefusal returns the reason why the hook's writes can never be committed. It returns an empty string if a retry
-// can help.
+// explainRefusal returns the reason why the hook's writes can never be committed, given the error of their
+// commit. It returns an empty string if there is no error, or if a retry can help.
 func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
@@ -117,15 +122,16 @@ func explainRefusal(r *runningHook, err error) string {
 		return "the hook changed settings that only the leader can change, but its unit no longer leads the application: " +
 			"its changes are dropped"
 	case errors.Is(err, state.ErrDenied):
-		return fmt.Sprintf("it tried to change records that its machine has no right to change, so all of its changes are dropped: %s", err)
+		return fmt.Sprintf("the hook tried to change records that its machine has no right to change, so all changes of the hook are dropped: %s", err)
 	}
 
 	return ""
 }
 
-// commitSuccess commits the writes of a hook that has succeeded, its record, and the workflow after it. If
-// mayContinue is true, the same transaction also begins the next hook, if there is one. commitSuccess returns
-// that hook, or nil.
+// commitSuccess commits the writes of a hook that has succeeded, its record in the history, and the workflow
+// after the hook. If mayContinue is true, the same transaction also begins the next hook, if there is one.
+// commitSuccess returns the settings that have changed, and the next hook or nil. The caller must start the
+// next hook.
 func (u *uniter) commitSuccess(
 	ctx context.Context,
 	r *runningHook,
@@ -212,11 +218,11 @@ func clearOp(tx *state.Tx, unit string, op state.Op) error {
 		return err
 	}
 
-	now, ok, err := tx.Op(unit)
+	recorded, inFlight, err := tx.Op(unit)
 	if err != nil {
 		return err
 	}
-	if !ok || now.ID != op.ID {
+	if !inFlight || recorded.ID != op.ID {
 		return errRecorded
 	}
 
@@ -230,18 +236,24 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	if err := tx.ClearResolved(unit, h.Relation); err != nil {
 		return err
 	}
-	if h.Relation == state.NoRelation {
-		err := tx.ChangeWorkflow(unit, func(w *state.Workflow) { *w = decide.WithHookDone(*w, h, seen) })
-		if err != nil {
-			return err
-		}
-		if err := recordSecretHook(tx, unit, h); err != nil {
-			return err
-		}
 
-		return recordStorageHook(tx, h)
+	if h.Relation != state.NoRelation {
+		return recordRelationHook(tx, unit, h, seen)
 	}
 
+	err := tx.ChangeWorkflow(unit, func(w *state.Workflow) { *w = decide.WithHookDone(*w, h, seen) })
+	if err != nil {
+		return err
+	}
+	if err := recordSecretHook(tx, unit, h); err != nil {
+		return err
+	}
+	return recordStorageHook(tx, h)
+}
+
+// recordRelationHook records that a relation hook is done. It clears the relation's failure, and updates the
+// queue's entry of the member that the hook concerns.
+func recordRelationHook(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
 		return err
@@ -249,8 +261,10 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 
 	rs.State = state.RelationUp
 	rs.Failure = nil
-	rs.CreatedOwed = rs.CreatedOwed && h.Kind != hook.Created
-	if h.Kind == hook.Broken {
+	switch h.Kind {
+	case hook.Created:
+		rs.CreatedOwed = false
+	case hook.Broken:
 		rs.State = state.RelationEnded
 	}
 	if err := tx.PutRelationState(unit, h.Relation, rs); err != nil {
@@ -279,15 +293,19 @@ func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	return record.Put(tx, r)
 }
 
+// recordStorageHook records that a hook about a storage is done. It does nothing for other hooks.
 func recordStorageHook(tx *state.Tx, h state.Hook) error {
 	if h.Storage == "" {
 		return nil
 	}
-	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
+
+	attached := h.Kind == hook.StorageAttached
+	return tx.EndStorageHook(h.Storage, attached)
 }
 
-// updateMember records which version of the remote member's settings a changed hook has seen. It removes a
-// member that has departed.
+// updateMember updates the queue's entry of the member that a relation hook concerns. After a changed hook it
+// records which version of the member's settings the hook has seen. It removes the entry of a member that has
+// departed.
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
 	if name == "" {
@@ -309,64 +327,73 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return tx.PutMember(unit, h.Relation, name, m)
 }
 
-// recordFailure puts the unit's workflow, or the hook's relation, into an error state. It ends an action as
-// failed. A failed update-status causes no error state, since it runs again at the next interval. If retry is
-// true, the hook runs again after a backoff, unless an operator has interrupted it.
+// recordFailure puts the unit's workflow, or the hook's relation, into an error state. For an action it
+// records that the action has failed. A failed update-status hook causes no error state, since it runs again
+// at the next interval. If retry is true, the hook runs again after a backoff, unless an operator has
+// interrupted it.
 func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
 	if hook.IsAction(h) {
 		return actions.End(tx, h.Action, actions.Failed, actions.Outcome{Message: r.Failure}, now())
 	}
+
 	u, err := tx.Unit(unit)
 	if err != nil {
 		return err
 	}
-
 	interrupted := u.Interrupts(op)
-	retry = retry && !interrupted
+	if interrupted {
+		retry = false
+	}
+	failureAfter := func(before *state.Failure) *state.Failure {
+		f := newFailure(before, h, r, retry, now())
+		f.Interrupted = interrupted
+		f.ClientID = op.ClientID
+		return f
+	}
 
 	if h.Relation != state.NoRelation {
 		rs, _, err := tx.RelationState(unit, h.Relation)
 		if err != nil {
 			return err
 		}
-
 		rs.State = state.RelationError
-		rs.Failure = newFailure(rs.Failure, h, r, retry, now())
-		rs.Failure.Interrupted = interrupted
-		rs.Failure.ClientID = op.ClientID
+		rs.Failure = failureAfter(rs.Failure)
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 
-	st := decide.ErrorState(h.Kind)
-	if st == "" {
+	errorState := decide.ErrorState(h.Kind)
+	if errorState == "" {
 		return nil
 	}
-
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 		// Storage hooks run before install, and install must still run if a storage hook has failed.
-		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
-		w.State = st
-		w.Failure = newFailure(w.Failure, h, r, retry, now())
+		beforeInstall := w.State == "" || w.Uninstalled
+		w.Uninstalled = beforeInstall && h.Storage != ""
+		w.State = errorState
+		w.Failure = failureAfter(w.Failure)
 		w.Failure.Charm = w.Charm
-		w.Failure.Interrupted = interrupted
-		w.Failure.ClientID = op.ClientID
-
-		// The failed hook has seen this version. If an operator resolves the failure, only a newer version
-		// makes the hook run again.
-		switch h.Kind {
-		case hook.ConfigChanged:
-			w.ConfigVersion = op.Version
-		case hook.LeaderSettingsChanged:
-			w.LeaderVersion = op.Version
-		case hook.Install, hook.UpgradeCharm:
-			w.ResourcesVersion = op.Version
-		}
+		noteSeenVersion(w, op)
 	})
 }
 
-// newFailure returns the failure to record for a hook. If the same hook failed before, it keeps the time of
-// the first failure and increases its attempts and backoff.
+// noteSeenVersion records the version of the failed hook's subject that the hook has seen. So if an operator
+// resolves the failure, only a newer version makes the hook run again.
+func noteSeenVersion(w *state.Workflow, op state.Op) {
+	switch op.Hook.Kind {
+	case hook.ConfigChanged:
+		w.ConfigVersion = op.Version
+	case hook.LeaderSettingsChanged:
+		w.LeaderVersion = op.Version
+	case hook.Install, hook.UpgradeCharm:
+		w.ResourcesVersion = op.Version
+	}
+}
+
+// newFailure returns the failure to record for a hook. before is the previous failure, or nil. If the same
+// hook has failed before, newFailure keeps the time of the first failure, and increases the attempts and the
+// backoff. A hook whose agent died does not increase the backoff. If retry is true, newFailure sets the time
+// of the next attempt.
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{
 		Hook:     h,
@@ -384,7 +411,7 @@ func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, no
 	}
 
 	if !r.orphaned {
-		f.Backoff++
+		f.Backoff++ // the number of failures for RetryDelay
 	}
 	if retry {
 		f.RetryAt = now.Add(decide.RetryDelay(f.Backoff)).UTC()

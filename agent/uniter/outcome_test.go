@@ -101,7 +101,7 @@ func TestExplainRefusal(t *testing.T) {
 		"away":       {state.ErrAway, ""},
 		"another":    {errors.New("disk full"), ""},
 		"not leader": {state.ErrNotLeader, "only the leader can change"},
-		"refused":    {fmt.Errorf("%w: machine 1 cannot put %q", state.ErrDenied, "units/a/0/state"), `no right to change, so all of its changes are dropped: permission denied: machine 1 cannot put "units/a/0/state"`},
+		"refused":    {fmt.Errorf("%w: machine 1 cannot put %q", state.ErrDenied, "units/a/0/state"), `no right to change, so all changes of the hook are dropped: permission denied: machine 1 cannot put "units/a/0/state"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainRefusal(&runningHook{}, test.err)

@@ -19,8 +19,9 @@ import (
 	"bijou/state/charm"
 )
 
-// outside implements [server.Outside] for programs that do not run in a hook. It does not use anything that
-// the unit's loop owns. It adds commands to the unit's queue of actions, as `juju exec` does.
+// outside implements [server.Outside], for programs that do not run in a hook. It adds commands to the unit's
+// queue of actions, as `juju exec` does. Goroutines other than the unit's loop use it, so it does not use
+// anything that the loop owns.
 type outside struct{ Options }
 
 // Identify implements [server.Outside].
@@ -28,13 +29,14 @@ func (o outside) Identify() server.Identity {
 	return server.Identity{Unit: o.Unit, Environment: o.Environment.Name, UUID: o.Environment.UUID}
 }
 
-// Enqueue implements [server.Outside].
+// Enqueue implements [server.Outside]. It adds the command to the unit's queue of actions.
 func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err error) {
 	if c.Line == "" {
 		return 0, errors.New("no command given")
 	}
-	if c.Relation == "" && (c.RemoteUnit != "" || c.RemoteService != "") {
-		return 0, errors.New("a remote unit or application needs a relation")
+	namesRemote := c.RemoteUnit != "" || c.RemoteService != ""
+	if namesRemote && c.Relation == "" {
+		return 0, errors.New("a remote unit or application can be given only together with a relation")
 	}
 
 	err = o.Update(ctx, func(tx *state.Tx) (err error) {
@@ -66,7 +68,8 @@ func (o outside) addCommand(tx *state.Tx, c server.Command) (id int, err error) 
 	return added.ID, err
 }
 
-// Await implements [server.Outside]. It retries while the store cannot be reached.
+// Await implements [server.Outside]. It waits for the end of the command, and retries while the store cannot be
+// reached. ok is false if ctx is done before the command has ended.
 func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok bool, err error) {
 	for ctx.Err() == nil {
 		c, err := state.Read(ctx, o.State, func(v *state.View) (command, error) { return o.readCommand(v, id) })
@@ -74,7 +77,6 @@ func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok b
 			_ = backoff.Sleep(ctx, time.Second)
 			continue
 		}
-
 		if ctx.Err() != nil {
 			return end, false, nil
 		}
@@ -99,8 +101,8 @@ type command struct {
 	revision int64
 }
 
-// readCommand returns a command by its id. It returns an error for the commands of other units, and for
-// actions.
+// readCommand returns a command of the unit by its id. It returns an error if the id belongs to another unit's
+// command, or to an action.
 func (o outside) readCommand(v *state.View, id int) (c command, err error) {
 	if c.Action, err = actions.Get(v, id); err != nil {
 		return c, err
@@ -123,17 +125,17 @@ func (c command) end() server.CommandEnd {
 		end.Exit = *c.Code
 	}
 
-	// If the store refused the command's changes, the command has failed although the process has exited with
-	// 0.
+	// A command can fail without an exit code. If the store has refused the command's changes, the command has
+	// failed although its process has exited with 0.
 	if c.Status != actions.Completed && end.Exit == 0 {
 		end.Exit = 1
-		end.Problem = cmp.Or(c.Message, "it is "+string(c.Status))
+		end.Problem = cmp.Or(c.Message, "the command is "+string(c.Status))
 	}
 	return end
 }
 
-// findRelation returns the relation in which a command runs, and its remote unit. It returns an error if the
-// name matches no relation of the unit, or several.
+// findRelation returns the relation in which a command runs, with the remote unit. It returns an error if
+// c.Relation does not name exactly one relation of the unit, or if no remote unit can be chosen.
 func findRelation(records state.Uniter, c server.Command) (*actions.Relation, error) {
 	id, err := findRelationID(records.Relations, c.Relation)
 	if err != nil {
@@ -142,8 +144,8 @@ func findRelation(records state.Uniter, c server.Command) (*actions.Relation, er
 
 	r := records.Relations[id]
 	if c.RemoteService != "" && c.RemoteService != r.RemoteService {
-		return nil, fmt.Errorf("application %q is not at the other end of relation %q: %q is",
-			c.RemoteService, c.Relation, r.RemoteService)
+		return nil, fmt.Errorf("the remote application of relation %q is %q, and not %q",
+			c.Relation, r.RemoteService, c.RemoteService)
 	}
 
 	remote, err := chooseRemote(records.Members[id], c)
@@ -158,7 +160,8 @@ func findRelation(records state.Uniter, c server.Command) (*actions.Relation, er
 func findRelationID(relations map[int]state.RelationState, word string) (int, error) {
 	var found []int
 	for id, r := range relations {
-		if (r.State == state.RelationUp || r.State == state.RelationError) && isNamed(word, id, r.Name) {
+		isEntered := r.State == state.RelationUp || r.State == state.RelationError
+		if isEntered && isNamed(word, id, r.Name) {
 			found = append(found, id)
 		}
 	}
@@ -171,8 +174,11 @@ func findRelationID(relations map[int]state.RelationState, word string) (int, er
 	}
 
 	slices.Sort(found)
-	ids := strings.ReplaceAll(strings.Trim(fmt.Sprint(found), "[]"), " ", ", ")
-	return 0, fmt.Errorf("relation %q is ambiguous: want one of %s", word, ids)
+	var ids []string
+	for _, id := range found {
+		ids = append(ids, strconv.Itoa(id))
+	}
+	return 0, fmt.Errorf("relation %q is ambiguous: want one of %s", word, strings.Join(ids, ", "))
 }
 
 // isNamed reports whether the word is the relation's id in any form, or its name in the unit's charm.
@@ -182,29 +188,32 @@ func isNamed(word string, id int, name string) bool {
 }
 
 // chooseRemote returns the remote unit of a command. If the command does not name a unit, it returns the
-// relation's only member, as Juju does. With Force the relation may be empty, and the named unit may have
-// left it.
+// relation's only member, as Juju does. With Force, the named unit does not have to be a member, and without a
+// member chooseRemote returns an empty string.
 func chooseRemote(members map[string]state.MemberState, c server.Command) (string, error) {
-	var in []string
+	var units []string // the remote units that are in the relation
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if members[name].State == hook.In && hook.IsUnit(name) {
-			in = append(in, name)
+			units = append(units, name)
 		}
 	}
-	charm.SortUnits(in)
+	charm.SortUnits(units)
+
+	if c.RemoteUnit != "" {
+		if !c.Force && !slices.Contains(units, c.RemoteUnit) {
+			return "", fmt.Errorf("unit %q is not in relation %q", c.RemoteUnit, c.Relation)
+		}
+		return c.RemoteUnit, nil
+	}
 
 	switch {
-	case c.RemoteUnit != "" && (c.Force || slices.Contains(in, c.RemoteUnit)):
-		return c.RemoteUnit, nil
-	case c.RemoteUnit != "":
-		return "", fmt.Errorf("unit %q is not in relation %q", c.RemoteUnit, c.Relation)
-	case len(in) == 1:
-		return in[0], nil
-	case len(in) == 0 && c.Force:
+	case len(units) == 1:
+		return units[0], nil
+	case len(units) == 0 && c.Force:
 		return "", nil
-	case len(in) == 0:
+	case len(units) == 0:
 		return "", fmt.Errorf("no remote unit is in relation %q", c.Relation)
 	}
 
-	return "", fmt.Errorf("cannot choose a remote unit in relation %q: want one of %s", c.Relation, strings.Join(in, ", "))
+	return "", fmt.Errorf("cannot choose a remote unit in relation %q: want one of %s", c.Relation, strings.Join(units, ", "))
 }

@@ -43,7 +43,7 @@ func TestFindRelation(t *testing.T) {
 		{"several units", server.Command{Relation: "db"}, nil, `cannot choose a remote unit in relation "db": want one of mysql/2, mysql/10`},
 		{"nobody", server.Command{Relation: "3"}, nil, "no remote unit is in"},
 		{"not a member", server.Command{Relation: "db", RemoteUnit: "mysql/3"}, nil, "is not in relation"},
-		{"another application", server.Command{Relation: "db", RemoteService: "proxy"}, nil, `"mysql" is`},
+		{"another application", server.Command{Relation: "db", RemoteService: "proxy"}, nil, `relation "db" is "mysql", and not "proxy"`},
 		{"left", server.Command{Relation: "old"}, nil, "not found"},
 		{"unknown", server.Command{Relation: "db:2"}, nil, "not found"},
 	} {

@@ -14,8 +14,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// readSnapshot reads everything on which the unit's next step depends, in one view. madeHooks are the files
-// in the charm's hooks directory.
+// readSnapshot reads everything on which the next step of the named unit depends, in one view. madeHooks are
+// the files in the charm's hooks directory.
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(name); err != nil {
 		return decide.Snapshot{}, err
@@ -33,10 +33,11 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	return s, readMembers(v, &s)
 }
 
-// readSurroundings reads everything except the members of the unit's relations. It does not read the unit's
-// own records, which the caller passes as own. Only a missing record of the unit itself marks the snapshot as
-// gone. Any other missing record is an error, since the agent removes the directory of a unit that is gone.
-// known holds the charm's hooks from the last read.
+// readSurroundings reads everything except the members of the unit's relations and the records that only the
+// unit's loop writes. The caller passes the latter as own. known holds the charm's hooks from the last read.
+//
+// The snapshot is gone only if the unit's own record is missing. Any other missing record is an error, since
+// the agent removes the directory of a unit that is gone.
 func readSurroundings(
 	v *state.View,
 	name string,
@@ -53,8 +54,9 @@ func readSurroundings(
 
 	s.Uniter = own
 	if s.Unit.Life == state.Dead {
-		return s, nil // nothing else matters for a unit that is gone
+		return s, nil // the agent only removes the unit
 	}
+
 	service, err := readSettings(v, &s)
 	if err != nil {
 		return s, err
@@ -66,30 +68,29 @@ func readSurroundings(
 		return s, err
 	}
 
-	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {
+	deployed := s.Uniter.Workflow.Charm
+	if deployed != "" && deployed != s.Charm {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err
 		}
 	}
-
-	if err := readOperatorWishes(v, &s); err != nil {
+	if err := readOperatorRequests(v, &s); err != nil {
 		return s, err
 	}
 
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
-
 	s.AddVanished()
+
 	if s.Storages, err = v.OwnStorages(name); err != nil {
 		return s, err
 	}
-
 	return s, readSecrets(v, &s)
 }
 
-// readOperatorWishes reads the next action and the debug session that operators have asked for.
-func readOperatorWishes(v *state.View, s *decide.Snapshot) error {
+// readOperatorRequests reads the next action and the debug session that operators have requested.
+func readOperatorRequests(v *state.View, s *decide.Snapshot) error {
 	action, hasAction, err := actions.Next(v, s.Unit.Name)
 	if err != nil {
 		return err
@@ -109,7 +110,8 @@ func readOperatorWishes(v *state.View, s *decide.Snapshot) error {
 	return nil
 }
 
-// readSettings reads the unit's service, and the versions and settings that decide which hooks run.
+// readSettings reads the unit's service, and the settings and versions that determine which hooks run. It
+// returns the service.
 func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {
 	if service, err = v.Service(s.Unit.Service); err != nil {
 		return service, err
@@ -142,8 +144,8 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[int]decide.Relation, len(stored))
 
+	relations := make(map[int]decide.Relation, len(stored))
 	for _, r := range stored {
 		concerns, err := v.IsRelationFor(r, unit)
 		if err != nil {
@@ -155,7 +157,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 
 		// The relation concerns the unit, so its service has an endpoint.
 		end, _ := r.Endpoint(unit.Service)
-		one := decide.Relation{
+		relation := decide.Relation{
 			Relation: hook.Relation{
 				ID:            r.ID,
 				Name:          end.Name,
@@ -167,12 +169,12 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 		}
 
 		if r.Scope == charm.Container {
-			one.Principal = cmp.Or(unit.Principal, unit.Name)
+			relation.Principal = cmp.Or(unit.Principal, unit.Name)
 		}
-		all[r.ID] = one
+		relations[r.ID] = relation
 	}
 
-	return all, nil
+	return relations, nil
 }
 
 // isToPrincipal reports whether the relation connects the unit, a subordinate, to its principal's service.
@@ -182,22 +184,21 @@ func isToPrincipal(r state.Relation, unit state.Unit) bool {
 }
 
 // readMembers reads the remote members that concern the unit, for each relation. A remote service that has
-// its own settings counts as a member.
+// its own settings counts as a member, and comes last.
 func readMembers(v *state.View, s *decide.Snapshot) error {
 	for id, r := range s.Relations {
 		members, err := v.MembersOf(id, r.RemoteService)
 		if err != nil {
 			return err
 		}
-
 		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !concernsUnit(s, r, m) })
-		m, ok, err := readMembership(v, id, r.RemoteService)
+
+		service, isMember, err := readMembership(v, id, r.RemoteService)
 		if err != nil {
 			return err
 		}
-
-		if ok {
-			r.Members = append(r.Members, m)
+		if isMember {
+			r.Members = append(r.Members, service)
 		}
 		s.Relations[id] = r
 	}
@@ -217,17 +218,16 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 		return err
 	}
 
-	in = in && concernsUnit(s, r, m)
-	i, was := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int {
+	isMember := in && concernsUnit(s, r, m)
+	i, wasMember := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int {
 		return charm.CompareUnits(m.Unit, unit)
 	})
-
 	switch {
-	case in && was:
+	case isMember && wasMember:
 		r.Members[i] = m
-	case in:
+	case isMember:
 		r.Members = slices.Insert(r.Members, i, m)
-	case was:
+	case wasMember:
 		r.Members = slices.Delete(r.Members, i, i+1)
 	}
 
@@ -235,9 +235,9 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	return nil
 }
 
-// readMembership reads the membership of a unit, or of a service. in is false if the unit or service is not a
-// member. A service is a member once it has set its own settings. A member whose record cannot be decoded
-// counts as absent, since another agent wrote that record.
+// readMembership reads the membership of a unit or service in a relation. in is false if the unit or service
+// is not a member. A service is a member once it has set its own settings. A member whose record is damaged
+// does not count as a member: another agent wrote that record, and this unit continues without it.
 func readMembership(v *state.View, id int, name string) (m state.Member, in bool, err error) {
 	if hook.IsUnit(name) {
 		m, in, err = v.Member(id, name)
@@ -247,16 +247,23 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 		in = m.Version > 0
 	}
 
-	if v.Skips(err) {
+	if v.Skips(err) { // the record is damaged
 		return m, false, nil
 	}
 	return m, in, err
 }
 
-// concernsUnit reports whether m concerns the unit. m is a remote unit, a peer, or a service with its own
-// settings. A relation in container scope concerns only units that share a principal.
+// concernsUnit reports whether a member of the relation concerns the snapshot's unit. A member is a remote
+// unit, a peer, the unit itself, or a service with its own settings. In container scope, only units with the
+// same principal concern each other.
 func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
-	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
+	if m.Unit == s.Unit.Name {
+		return false
+	}
+
+	isGlobal := r.Principal == ""
+	isService := !hook.IsUnit(m.Unit)
+	return isGlobal || isService || m.Principal == r.Principal
 }
 
 // readLeader reads the service's leader, if the charm has a hook about leadership.
@@ -267,16 +274,16 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	if s.Leader.Unit, err = v.Leader(s.Unit.Service); err != nil {
 		return err
 	}
+
 	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
-	// The leader wrote a record that cannot be decoded. This unit continues without it.
 	if v.Skips(err) {
-		return nil
+		return nil // the leader wrote a damaged record, and this unit continues without it
 	}
 	return err
 }
 
-// readSecrets reads the secrets that concern the unit. If there are none it needs no round trip, since the
-// indexes were prefetched with the unit's record.
+// readSecrets reads the secrets that concern the unit. If there are no such secrets, readSecrets needs no round
+// trip, since the indexes were prefetched with the unit's record.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
 	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {
@@ -303,8 +310,8 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 	return err
 }
 
-// readCharmHooks returns the hooks of the charm with this URL. It returns known if known holds the hooks of
-// the same charm, since a charm never changes.
+// readCharmHooks returns the hooks of the charm with this URL. If known holds the hooks of the same charm, or
+// url is empty, it returns known. A charm with the same URL never changes.
 func readCharmHooks(
 	v *state.View,
 	service state.Service,
@@ -317,7 +324,7 @@ func readCharmHooks(
 
 	c, err := v.Charm(url)
 	if errors.Is(err, state.ErrNotFound) {
-		// The step that needs the charm returns the error.
+		// The step that needs the charm returns an error later.
 		return decide.CharmHooks{Made: known.Made}, nil
 	}
 	if err != nil {
@@ -329,9 +336,9 @@ func readCharmHooks(
 	return h, nil
 }
 
-// Owed describes the step that the unit's agent would take now. If there is none, it describes the unit's
-// first open request to the provisioner. It returns an empty string if the agent would only wait for changes.
-// A due update-status does not count as a step.
+// Owed describes the step that the unit's agent would take now. If there is no such step, Owed describes the
+// unit's first open request to the provisioner. It returns an empty string if the agent would only wait for
+// changes. A due update-status hook does not count as a step.
 func Owed(v *state.View, unit string) (string, error) {
 	s, err := readSnapshot(v, unit, nil)
 	if err != nil {
@@ -339,16 +346,15 @@ func Owed(v *state.View, unit string) (string, error) {
 	}
 
 	s.Now = now()
-	s.StatusInterval = 0
+	s.StatusInterval = 0 // no update-status hook becomes due
 	next := decide.Next(s)
-	if _, waits := next.(decide.Wait); !waits {
+	if _, isWait := next.(decide.Wait); !isWait {
 		return next.String(), nil
 	}
 
-	requested, err := v.UnitRequests(unit)
-	if err != nil || len(requested) == 0 {
+	requests, err := v.UnitRequests(unit)
+	if err != nil || len(requests) == 0 {
 		return "", err
 	}
-
-	return "wait for the provisioner: " + requested[0].String(), nil
+	return "wait for the provisioner: " + requests[0].String(), nil
 }

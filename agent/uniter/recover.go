@@ -35,12 +35,13 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 		return err
 	}
 
-	if inFlight && dead { // its records are about to be removed
+	if dead {
+		if !inFlight {
+			return nil
+		}
+		// The unit's records are about to be removed, so nothing is recorded.
 		_, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 		return err
-	}
-	if dead {
-		return nil
 	}
 
 	if inFlight {
@@ -50,11 +51,10 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 	}
 
 	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error { return recordRestart(tx, u.Unit) })
-	return state.IgnoreNotFound(err) // the first step will find that the unit is gone
+	return state.IgnoreNotFound(err) // if the unit is gone, the first step will notice that
 }
 
-// isDead reports whether a unit was removed or is about to be removed, so that nothing more can be recorded
-// for it.
+// isDead reports whether a unit is dead or already removed. Nothing more can be recorded for such a unit.
 func isDead(v *state.View, unit string) (bool, error) {
 	u, err := v.Unit(unit)
 	if errors.Is(err, state.ErrNotFound) {
@@ -63,8 +63,8 @@ func isDead(v *state.View, unit string) (bool, error) {
 	return u.Life == state.Dead, err
 }
 
-// recordRestart records that config-changed must run, which charms expect after a restart. It records nothing
-// for a unit that has not run its install hook.
+// recordRestart records that config-changed must run, since charms expect this hook after a restart of the
+// agent. It records nothing for a unit that has not run its install hook.
 func recordRestart(tx *state.Tx, unit string) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || w.State == "" {
@@ -74,7 +74,8 @@ func recordRestart(tx *state.Tx, unit string) error {
 	return tx.PutWorkflow(unit, w)
 }
 
-// reapHook kills the hook that was running when the agent died, and records it as failed.
+// reapHook kills the hook of operation op if it is still running although its agent died, and records the
+// hook as failed. It does nothing if the hook is not running.
 func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	killed, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 	if err != nil || !killed {
@@ -94,8 +95,8 @@ func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	return nil
 }
 
-// failCrashed records as failed an action, command or hook whose agent died, so that its outcome is unknown.
-// It logs the failure once it is recorded.
+// failCrashed records that an action, command or hook has failed, because its agent died and its outcome is
+// unknown. It also logs the failure, unless the outcome was already recorded.
 func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
 	err := u.commitFailure(ctx, op, newRunRecord(op, whyUnknown))
 	if errors.Is(err, errRecorded) {
@@ -135,8 +136,9 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 }
 
 // checkRestored compares the unit's directory with the records of a restored environment, and records any
-// difference for the operator. agreed is true if the unit can continue: it was not restored, nothing differs,
-// or an operator has accepted the difference. Otherwise the caller can watch for changes after revision.
+// difference for the operator. agreed is true if the unit can continue: its records were not restored,
+// nothing differs, or an operator has accepted the difference. Otherwise the caller must watch for changes
+// after revision.
 func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
 	r, err := state.Read(ctx, u.State, func(v *state.View) (restoredUnit, error) {
 		return readRestoredUnit(v, u.Unit)
@@ -148,7 +150,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 		return true, 0, nil
 	}
 	if r.mark.Differs != "" {
-		return false, r.revision, nil
+		return false, r.revision, nil // the difference is recorded, and the operator has not answered
 	}
 
 	differs := ""
@@ -176,12 +178,14 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 
 // restoredUnit holds the records with which the directory of a restored unit must agree.
 type restoredUnit struct {
-	marked      bool // the unit has a mark, since its records come from a backup; without a mark, all other fields are zero
+	// marked is true if the unit has the mark of records that come from a backup. If it is false, all other
+	// fields are zero.
+	marked      bool
 	mark        state.Restored
 	known       knownRuns
 	storages    []state.Storage
 	environment string // the environment's name, if there are storages
-	revision    int64
+	revision    int64  // the revision at which the records were read
 }
 
 // readRestoredUnit reads the records for checkRestored.
@@ -207,11 +211,13 @@ func readStorages(v *state.View, unit string) (all []state.Storage, environment 
 	if err != nil || len(all) == 0 {
 		return nil, "", err
 	}
-	e, err := v.Environment()
-	return all, e.Name, err
+
+	env, err := v.Environment()
+	return all, env.Name, err
 }
 
-// describeMissing adds to the text of a difference that directories of storage are missing.
+// describeMissing returns the description of a difference, extended by the ids of the storage whose
+// directories are missing. differs can be empty.
 func describeMissing(differs string, missing []string) string {
 	text := "the directory of its storage " + strings.Join(missing, ", ") + " is not there"
 	if differs == "" {
@@ -220,15 +226,16 @@ func describeMissing(differs string, missing []string) string {
 	return differs + ", and " + text
 }
 
-// knownRuns holds the ids of all runs of hooks, actions and commands in a unit's records.
+// knownRuns holds the ids of all runs of hooks, actions and commands in a unit's records, and the unit's charm.
 type knownRuns struct {
-	charm   string // URL of the charm that the unit's directory must contain
-	running string // the run in flight
-	last    string // the run that ended last
-	ended   map[string]bool
+	charm   string          // the URL of the charm that the unit's directory must contain, or empty
+	running string          // the run in flight, or empty
+	last    string          // the run that ended last, or empty
+	lastEnd time.Time       // when last ended
+	ended   map[string]bool // all runs that have ended
 }
 
-// readKnownRuns returns the charm and the runs of hooks and actions that the unit's records name.
+// readKnownRuns reads the unit's charm and runs from its records.
 func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	w, err := v.Workflow(unit)
 	if err != nil {
@@ -243,31 +250,31 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	if err != nil {
 		return k, err
 	}
-	actions, err := actions.List(v, unit)
+	queued, err := actions.List(v, unit)
 	if err != nil {
 		return k, err
 	}
 
 	k = knownRuns{charm: w.Charm, running: op.ID, ended: map[string]bool{}}
-	var at time.Time
-	add := func(id string, ended time.Time) {
-		k.ended[id] = true
-		if !ended.Before(at) {
-			k.last = id
-			at = ended
-		}
-	}
-
 	for _, h := range history {
-		add(h.ID, h.Ended)
+		k.addEnded(h.ID, h.Ended)
 	}
-	for _, a := range actions {
+	for _, a := range queued {
 		if a.Run != "" {
-			add(a.Run, a.Completed)
+			k.addEnded(a.Run, a.Completed)
 		}
 	}
 
 	return k, nil
+}
+
+// addEnded adds a run that has ended at the given time.
+func (k *knownRuns) addEnded(id string, end time.Time) {
+	k.ended[id] = true
+	if !end.Before(k.lastEnd) {
+		k.last = id
+		k.lastEnd = end
+	}
 }
 
 // compareFolder compares the unit's directory with its records. It returns a description of the difference,
@@ -279,11 +286,15 @@ func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 		}
 	}
 
+	// The directory records the run that began last.
 	id, err := hookexec.LastRun(f.ProcessPath())
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case id == k.running && id != "", id == k.last:
+	}
+
+	isInFlight := id != "" && id == k.running
+	switch {
+	case isInFlight || id == k.last: // without any run, both id and k.last are empty
 		return "", nil
 	case id == "":
 		return "its directory has no record of any hook", nil

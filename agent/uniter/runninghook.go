@@ -23,12 +23,12 @@ const maxStderr = 500
 
 // runningHook is the hook in flight.
 type runningHook struct {
-	op     state.Op
+	op     state.Op // as recorded in the store
 	facts  hookFacts
 	from   decide.Cause
 	queued []hook.Arrival    // arrivals to add to the queue when the hook begins
-	entry  state.MemberState // the queue's entry from which the hook comes
-	ctx    *hookctx.Context
+	entry  state.MemberState // the queue's entry from which the hook comes; zero for other hooks
+	ctx    *hookctx.Context  // answers the hook's tools
 
 	output     actionOutput // the output of an action or a command
 	lastStderr string       // the last line with a letter on stderr, at most maxStderr bytes
@@ -42,9 +42,11 @@ type runningHook struct {
 	endedAt   time.Time // when the process ended
 }
 
+// hasEnded reports whether the hook's process has ended. Only then can outcome and endedAt be read.
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
-// beginHook commits that the hook begins, and then starts it. So no hook runs without a record.
+// beginHook commits that the hook begins, and then starts the hook. So no hook runs without a record.
+// beginHook does nothing if the hook is an action that an operator has just cancelled.
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {
@@ -82,25 +84,29 @@ func (u *uniter) logLeftOver(s decide.RunHook, snap decide.Snapshot) {
 	}
 }
 
-// previousClient returns the client id of the hook's previous attempt, or an empty string if there was none.
+// previousClient returns the client id of the hook's previous attempt, or an empty string if there was no
+// previous attempt.
 func previousClient(s decide.RunHook, snap decide.Snapshot) string {
-	f := snap.Uniter.Workflow.Failure
-	if s.Hook.Relation != state.NoRelation {
-		f = snap.Uniter.Relations[s.Hook.Relation].Failure
+	if s.From == decide.FromCrash {
+		return snap.Uniter.Op.ClientID
+	}
+	if s.From != decide.FromFailure {
+		return ""
 	}
 
-	switch {
-	case s.From == decide.FromCrash:
-		return snap.Uniter.Op.ClientID
-	case s.From == decide.FromFailure && f != nil:
-		return f.ClientID
+	failure := snap.Uniter.Workflow.Failure
+	if s.Hook.Relation != state.NoRelation {
+		failure = snap.Uniter.Relations[s.Hook.Relation].Failure
 	}
-	return ""
+	if failure == nil {
+		return ""
+	}
+	return failure.ClientID
 }
 
-// renewSocket creates the unit's socket again if it was removed, for example by a program that clears
-// temporary directories. If another user has since taken the directory's name, the socket moves to a
-// different path. If a hook is running, it uses the old path, so renewSocket returns an error instead of
+// renewSocket creates the unit's socket again if the socket was removed, for example by a program that clears
+// temporary directories. If another user has since taken the name of the socket's directory, the socket moves
+// to a different path. A running hook uses the old path, so renewSocket then returns an error instead of
 // moving the socket.
 func (u *uniter) renewSocket() error {
 	path, err := u.Socket()
@@ -111,21 +117,21 @@ func (u *uniter) renewSocket() error {
 		return u.server.Renew()
 	}
 	if u.running != nil {
-		return fmt.Errorf("cannot move the socket to %q: a hook runs", path)
+		return fmt.Errorf("cannot move the socket to %q: a hook is running", path)
 	}
 
-	next, err := server.ListenFor(path, outside{u.Options})
+	moved, err := server.ListenFor(path, outside{u.Options})
 	if err != nil {
 		return err
 	}
 
 	u.Log.Info("moving the socket", "from", u.server.Path(), "to", path)
 	_ = u.server.Close() // the old path no longer belongs to this agent
-	u.server = next
+	u.server = moved
 	return nil
 }
 
-// newRunningHook returns a hook that has not begun, with its context and the operation to record.
+// newRunningHook returns a hook that has not begun. It creates the hook's context and the operation to record.
 func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {
 	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, done: make(chan struct{})}
 	r.ctx = u.newContext(facts, &r.lastLogged)
@@ -142,7 +148,7 @@ func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts ho
 	return r
 }
 
-// spawn starts a hook whose beginning is committed.
+// spawn starts the process of a hook whose beginning is committed. The hook becomes u.running.
 func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 	u.server.Register(r.op.ClientID, r.ctx)
 	u.faultPoint("before-spawn")
@@ -156,58 +162,64 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 // started, and clears an operator's request to retry the hook.
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
-	// A broken hook has no entry in the queue.
-	hasEntry := r.from == decide.FromQueue && h.Kind != hook.Broken
+	hasEntry := r.from == decide.FromQueue && h.Kind != hook.Broken // a broken hook has no entry in the queue
 	if hasEntry && len(r.queued) == 0 {
 		if err := tx.PrefetchMembers(unit, map[int][]string{h.Relation: {hook.Member(h)}}); err != nil {
 			return err
 		}
 	}
 
-	err := recordArrivals(tx, unit, r.queued)
-	if err != nil {
+	if err := recordArrivals(tx, unit, r.queued); err != nil {
 		return err
 	}
-
-	switch {
-	case r.from == decide.FromOperator:
-		err = actions.Start(tx, h.Action, r.op.ID, now())
-	case r.from == decide.FromFailure:
-		err = takeRetry(tx, unit, h.Relation)
-	case hasEntry:
-		m := hook.Take(r.entry)
-		m.Version = max(m.Version, r.op.Version)
-		err = tx.RewriteMember(unit, h.Relation, hook.Member(h), m)
-	}
-	if err != nil {
+	if err := r.recordCause(tx, unit, hasEntry); err != nil {
 		return err
 	}
 
 	return tx.PutOp(unit, r.op)
 }
 
-// takeRetry clears an operator's request to retry a failed hook, and resets its backoff. It keeps a request to
-// count the hook as done. That request came too late for this run, and applies if the hook fails again.
+// recordCause records that the cause of the hook has been handled: it marks an action as started, clears a
+// request to retry the hook, or removes the hook from its entry in the queue.
+func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) error {
+	h := r.op.Hook
+	switch {
+	case r.from == decide.FromOperator:
+		return actions.Start(tx, h.Action, r.op.ID, now())
+	case r.from == decide.FromFailure:
+		return takeRetry(tx, unit, h.Relation)
+	case hasEntry:
+		m := hook.Take(r.entry)
+		m.Version = max(m.Version, r.op.Version)
+		return tx.RewriteMember(unit, h.Relation, hook.Member(h), m)
+	}
+
+	return nil
+}
+
+// takeRetry clears an operator's request to retry a failed hook, and resets the hook's backoff. If the
+// operator has instead requested that the hook counts as done, takeRetry keeps this request: it came too late
+// for this run, and applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
 		return err
 	}
-	record, err := tx.Unit(unit)
+	u, err := tx.Unit(unit)
 	if err != nil {
 		return err
 	}
 
-	answer := record.Resolved
+	request := u.Resolved
 	if relation != state.NoRelation {
-		answer = record.ResolvedRelations[relation]
+		request = u.ResolvedRelations[relation]
 	}
-	if answer != state.ResolvedRetry {
+	if request != state.ResolvedRetry {
 		return nil
 	}
+
 	if err := resetBackoff(tx, unit, relation); err != nil {
 		return err
 	}
-
 	return tx.ClearResolved(unit, relation)
 }
 
@@ -226,22 +238,22 @@ func resetBackoff(tx *state.Tx, unit string, relation int) error {
 	if err != nil {
 		return err
 	}
-
 	if rs.Failure != nil {
 		rs.Failure.Backoff = 0
 	}
 	return tx.PutRelationState(unit, relation, rs)
 }
 
-// startProcess runs the hook in a goroutine that closes r.done when it ends. The end of ctx does not end the
-// hook, since the loop decides when the hook must end.
+// startProcess runs the hook in a goroutine that closes r.done when the hook ends. The end of ctx does not
+// end the hook, since the loop decides when the hook must end.
 func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
 	interrupted, interrupt := context.WithCancel(ctx)
 	r.interrupt = interrupt
+
 	env := r.facts.envFacts(u, r.op.ClientID)
-	if why := env.Relation.TooManyMembers(); why != "" {
-		u.output.Write("WARNING", r.op.Hook.Name, why)
+	if warning := env.Relation.TooManyMembers(); warning != "" {
+		u.output.Write("WARNING", r.op.Hook.Name, warning)
 	}
 
 	spec := hookexec.Spec{
@@ -286,7 +298,8 @@ func (u *uniter) killHook() {
 	}
 }
 
-// dropHook calls stop to end the hook in flight, waits for its end, and commits none of its changes.
+// dropHook calls stop to end the hook in flight, and waits for the hook's end. It commits nothing, so the
+// next agent runs the hook again.
 func (u *uniter) dropHook(stop context.CancelFunc) {
 	stop()
 	<-u.running.done
@@ -294,30 +307,33 @@ func (u *uniter) dropHook(stop context.CancelFunc) {
 	u.clearRunning()
 }
 
-// endHook gives the hook in flight shutdownTimeout to end, and commits its outcome. After that it kills the
-// hook, which runs again later. It also kills an action, but commits the action as failed. It commits nothing
-// if a different agent has claimed the machine.
-func (u *uniter) endHook(why error) error {
+// endHook ends the hook in flight, if there is one, because the agent is stopping. cause is the reason why the
+// agent is stopping.
+//
+// The hook gets shutdownTimeout to end, and endHook commits its outcome. A hook that takes longer is killed,
+// and runs again later. An action that takes longer is also killed, and endHook commits that the action has
+// failed. If cause is [state.ErrClaimLost], another agent has the machine: endHook interrupts the hook at
+// once, and commits nothing.
+func (u *uniter) endHook(cause error) error {
 	u.ending = true
 	if u.running == nil {
 		return nil
 	}
-	if errors.Is(why, state.ErrClaimLost) {
+	if errors.Is(cause, state.ErrClaimLost) {
 		u.dropHook(u.running.interrupt)
 		return nil
 	}
-	defer u.killHook()
+	defer u.killHook() // does nothing once the outcome is recorded
 
 	timer := time.NewTimer(shutdownTimeout)
 	defer timer.Stop()
-
 	select {
 	case <-u.running.done:
 	case <-timer.C:
 		if !hook.IsAction(u.running.op.Hook) {
 			u.Log.Warn("the running hook does not end; killing it, and it will run again",
 				"hook", u.running.op.Hook.Name)
-			return nil // killHook kills it
+			return nil // the deferred killHook kills the hook
 		}
 
 		u.running.endReason = cmp.Or(u.running.endReason, whyEnding)
@@ -339,20 +355,26 @@ func (u *uniter) clearRunning() {
 	u.running = nil
 }
 
-// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook.
+// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook. It also
+// renews the unit's socket, and the snapshot from which prepareNext decides.
 func (u *uniter) mayContinue(ctx context.Context) bool {
-	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) || u.renewSocket() != nil {
+	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) {
 		return false
+	}
+	if err := u.renewSocket(); err != nil {
+		return false // the loop renews the socket again, and reports the error
 	}
 	if time.Since(u.turnBegan) > maxTurn {
 		return false
 	}
+
 	_, err := u.takeSnapshot(ctx)
 	return err == nil
 }
 
-// prepareNext returns the hook that follows the writes of tx, so that the same commit can begin it. It
-// returns nil if no hook follows, or if the loop must read the store before it can decide.
+// prepareNext returns the hook that follows once the writes of tx are committed, so that the same commit can
+// begin that hook. It returns nil if no hook follows, or if the loop must read the store before it can
+// decide.
 func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	u.cache.applyWrites(u.Unit, tx.Writes())
 	if !u.cache.isFresh() {
@@ -362,9 +384,14 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	snap := u.cache.snap
 	snap.Now = now()
 	snap.LastHook = u.lastHookEnd
+
 	next, snap := decide.NextTogether(snap)
 	s, ok := next.(decide.RunHook)
-	if !ok || s.From != decide.FromQueue && s.From != decide.FromWorkflow || snap.Debug != nil {
+	if !ok {
+		return nil
+	}
+	isRoutine := s.From == decide.FromQueue || s.From == decide.FromWorkflow
+	if !isRoutine || snap.Debug != nil {
 		return nil
 	}
 

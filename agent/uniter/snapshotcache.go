@@ -12,25 +12,29 @@ import (
 	"bijou/state/actions"
 )
 
-// snapshotCache holds the loop's copy of the store's records. The first refresh reads all of them. Later the
-// loop's own commits update the unit's records, and a changed member is read separately. The rest is read
-// again as a whole when any part of it changes. So a unit related to a thousand others does not read all of
-// them again for each hook.
+// snapshotCache holds the loop's copy of the store's records, in three parts: the records that only the loop
+// writes (Snapshot.Uniter), the members of relations, and the rest. The first refresh reads all parts. After
+// that, the loop's own commits update the first part. A changed member is read alone. The rest is read again
+// as a whole when any record in it changes. So a unit that is related to a thousand units does not read all
+// of them for each hook.
 //
-// The rest comes from one revision. A member can be older than that revision until the watch reports its
-// change. This is harmless, since the result is the same as if the loop had read a moment earlier.
+// The records of the rest come from one revision. A member can be older than that revision until the watch
+// reports the member's change. This is harmless, since the decision is the same as if the loop had read a
+// moment earlier.
 type snapshotCache struct {
-	valid        bool // snap was read, and is current except for its stale parts
-	snap         decide.Snapshot
-	staleMembers []decide.Member
-	staleRest    bool
-	madeHooks    []string // survives invalidate, since it does not come from the store
+	valid        bool            // snap was read, and is current except for its stale parts
+	snap         decide.Snapshot // the copy
+	staleMembers []decide.Member // members that must be read again
+	staleRest    bool            // the rest must be read again
+	madeHooks    []string        // see noteMadeHooks
 }
 
+// invalidate makes the next refresh read all parts. It keeps madeHooks, since they do not come from the store.
 func (c *snapshotCache) invalidate() {
 	*c = snapshotCache{madeHooks: c.madeHooks}
 }
 
+// isFresh reports whether all parts are current.
 func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c.staleMembers) == 0 }
 
 // markStale marks the parts of the snapshot to which the changed keys belong: single members, or the rest.
@@ -44,59 +48,74 @@ func (c *snapshotCache) markStale(keys []string) {
 	}
 }
 
-// applyWrites applies the writes of the unit's own commit to the cached snapshot. It skips the unit's own membership and
-// settings in relations, which are not part of a snapshot. It marks all other changed records as stale.
+// applyWrites applies the writes of the loop's own commit to the cached snapshot: to the records that only
+// the loop writes, and to the next action. If the commit has written another part of the snapshot,
+// applyWrites marks the rest as stale.
 func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
 	}
 
 	for _, key := range w.ChangedKeys() {
-		id, member, ok := state.RelationRecordOf(unit, key)
-		_, isEntered := c.snap.Uniter.Relations[id]
-		switch {
-		case ok && member == "" && !isEntered:
-			c.snap.Uncompared = nil // all members of the new relation must be compared
-		case ok:
-			c.snap.Uncompared.Add(decide.Member{Relation: id, Name: member})
-		case !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) &&
-			!state.WatchHistory(unit).Has(key) && !actions.WrittenBy(unit, key):
-			c.staleRest = true
+		id, member, isRelationRecord := state.RelationRecordOf(unit, key)
+		if !isRelationRecord {
+			if !isOwnKey(unit, key) {
+				c.staleRest = true
+			}
+			continue
 		}
+
+		_, isEntered := c.snap.Uniter.Relations[id]
+		if member == "" && !isEntered {
+			c.snap.Uncompared = nil // all members of the new relation must be compared
+			continue
+		}
+		c.snap.Uncompared.Add(decide.Member{Relation: id, Name: member})
 	}
 
 	next, known := actions.NextAfter(w, unit, c.snap.Action)
 	c.snap.Action = next
-	c.staleRest = c.staleRest || !known
+	if !known {
+		c.staleRest = true
+	}
 
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
 		c.invalidate()
 	}
 }
 
-// noteDecided clears the list of members to compare, if the decision has found no arrivals among them. They
-// need no comparison until they change again.
+// isOwnKey reports whether the loop can write this key without making the rest stale. Such a key is in
+// Snapshot.Uniter, belongs to an action, or is not in a snapshot: the unit's history, and its own membership
+// and settings in relations.
+func isOwnKey(unit, key string) bool {
+	return state.WatchUniter(unit).Has(key) ||
+		state.WatchRelations().Has(key) ||
+		state.WatchHistory(unit).Has(key) ||
+		actions.WrittenBy(unit, key)
+}
+
+// noteDecided clears the set of members to compare, if the decision has found no arrivals among them. These
+// members need no comparison until they change again.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
-	_, queues := next.(decide.Enqueue)
-	if !queues && snap.Queued == nil && snap.IsQueueOpen() {
+	_, isEnqueue := next.(decide.Enqueue)
+	foundArrivals := isEnqueue || snap.Queued != nil
+	if !foundArrivals && snap.IsQueueOpen() {
 		c.snap.Uncompared = decide.Members{}
 	}
 }
 
-// commitStep commits between two fault points, before-STEP and after-STEP.
+// commitStep commits f between two fault points, before-STEP and after-STEP.
 func (u *uniter) commitStep(ctx context.Context, step string, f func(tx *state.Tx) error) error {
 	u.faultPoint("before-" + step)
-	err := u.Update(ctx, f)
-	if err != nil {
+	if err := u.Update(ctx, f); err != nil {
 		return err
 	}
-
 	u.faultPoint("after-" + step)
 	return nil
 }
 
-// commit commits f, and updates the cache, so that the loop need not read again the records that f has
-// written.
+// commit commits f, and updates the cache, so that the loop does not have to read the records that f has
+// written. After an error it invalidates the cache.
 func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	var wrote state.Writes
 	err := u.rawUpdate(ctx, func(tx *state.Tx) error {
@@ -113,19 +132,20 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
-// takeSnapshot applies the changes that the watch has seen, and returns the snapshot.
+// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot.
 func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
+
 	keys, lost, err := u.watch.Take()
 	if lost {
 		u.cache.invalidate()
 	}
-
 	u.cache.markStale(keys)
 	if err != nil {
 		u.cache.invalidate()
 		return decide.Snapshot{}, err
 	}
+
 	if err := u.refreshCache(ctx); err != nil {
 		u.cache.invalidate()
 		return decide.Snapshot{}, err
@@ -142,8 +162,8 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	return s, nil
 }
 
-// refreshCache reads the stale parts of the snapshot again, and renews the watch of the records on which it
-// depends.
+// refreshCache reads the stale parts of the snapshot again, and renews the watch of the records on which the
+// snapshot depends.
 func (u *uniter) refreshCache(ctx context.Context) error {
 	if u.cache.isFresh() {
 		return nil
@@ -164,12 +184,13 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 	return u.renewWatch(ctx, u.cache.snap, revision)
 }
 
-// maxSingleReads is the number of stale members up to which they are read one by one. If more are stale, all
-// members are read.
+// maxSingleReads is how many stale members are read one by one. If more members are stale, all members are
+// read.
 const maxSingleReads = 16
 
-// refresh reads the stale records again, or all records if the cache is not valid. If it returns an error the
-// cache stays unchanged. The view may run it again, and the second run must not find a partial snapshot.
+// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, it
+// leaves the cache unchanged: the view may call refresh again, and the second call must not find a partial
+// snapshot.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
@@ -192,7 +213,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	return nil
 }
 
-// refreshMembers reads the stale members one by one, or all members if many are stale.
+// refreshMembers reads the stale members again into fresh: one by one, or all members if many are stale.
 func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) error {
 	if len(c.staleMembers) > maxSingleReads {
 		fresh.Uncompared = nil
@@ -209,8 +230,9 @@ func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) er
 	return nil
 }
 
-// readRest reads everything except the unit's own records and the members. If a relation was added or
-// removed, it also reads all members, since the members of a new relation were not watched.
+// readRest returns a snapshot whose rest was read again. It copies the other parts from the cached snapshot.
+// If a relation was added or removed, it also reads all members, since the members of a new relation were not
+// watched.
 func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(unit); err != nil {
 		return decide.Snapshot{}, err
@@ -220,7 +242,10 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	if err != nil || fresh.Gone {
 		return fresh, err
 	}
-	if !slices.Equal(slices.Sorted(maps.Keys(fresh.Relations)), slices.Sorted(maps.Keys(c.snap.Relations))) {
+
+	oldIDs := slices.Sorted(maps.Keys(c.snap.Relations))
+	freshIDs := slices.Sorted(maps.Keys(fresh.Relations))
+	if !slices.Equal(freshIDs, oldIDs) {
 		return fresh, readMembers(v, &fresh)
 	}
 
@@ -232,18 +257,18 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	return fresh, nil
 }
 
-// noteMadeHooks lists the charm's hooks directory, and invalidates the cache if the list has changed. Many
-// install hooks create symlinks to themselves for all other hooks. It lists the directory only at the start and
-// after each hook, since only hooks create such symlinks.
+// noteMadeHooks lists the files in the charm's hooks directory, and invalidates the cache if the list has
+// changed. The install hooks of many charms create symlinks to themselves there, as files for all other
+// hooks. Only hooks create such files, so noteMadeHooks lists the directory only at the agent's start and
+// after each hook.
 func (u *uniter) noteMadeHooks() {
 	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return
 	}
-
 	u.madeHooksAt = u.lastHookEnd
-	var made []string
 
 	// A directory that cannot be read counts as empty. The next hook reports the problem.
+	var made []string
 	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks"))
 	for _, e := range entries {
 		if !e.IsDir() {

@@ -8,9 +8,9 @@ import (
 	"bijou/state"
 )
 
-// bindStorage creates the storage's directory and binds it to its location in the unit. Before it creates the
-// directory, it checks that the path is free, and commits that the directory may exist. So it never uses a
-// directory that does not belong to the storage.
+// bindStorage creates the storage's directory and binds the directory to its location in the unit. Before it
+// creates the directory, it checks that the path is free, and commits that the directory can exist from now
+// on. So it never uses a directory that does not belong to the storage.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
 	defer func() {
 		if err != nil {
@@ -23,7 +23,9 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 		if err := bound.CheckFree(); err != nil {
 			return err
 		}
-		if err := u.commitStep(ctx, "storage-made", func(tx *state.Tx) error { return tx.MarkStorageMade(s.ID) }); err != nil {
+
+		err := u.commitStep(ctx, "storage-made", func(tx *state.Tx) error { return tx.MarkStorageMade(s.ID) })
+		if err != nil {
 			return err
 		}
 	}
@@ -31,16 +33,15 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 	if err := u.Folder.BindStorage(bound); err != nil {
 		return err
 	}
-
 	u.Log.Info("storage is in place", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
 	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error {
 		return tx.SetStorageBound(s.ID, bound.Location)
 	})
 }
 
-// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. The loop
-// calls it before any hook runs. It returns an error if binding fails. For storage that the unit is about to
-// release, it only logs the failure.
+// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It does
+// so once, before any hook of this agent runs. It returns an error if binding fails, except for storage that
+// the unit is about to release. For such storage it only logs the failure.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil
@@ -52,17 +53,22 @@ func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 		}
 
 		err := u.Folder.BindStorage(u.Folder.StorageOf(snap.Environment.Name, s))
-		if err != nil && (s.State == state.StorageDetaching || snap.Unit.Life != state.Alive) {
-			u.Log.Warn("storage that the unit must release is missing", "storage", s.ID, "error", err)
-		} else if err != nil {
+		if err == nil {
+			continue
+		}
+
+		mustRelease := s.State == state.StorageDetaching || snap.Unit.Life != state.Alive
+		if !mustRelease {
 			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
 		}
+		u.Log.Warn("storage that the unit must release is missing", "storage", s.ID, "error", err)
 	}
 
 	u.rebound = true
 	return nil
 }
 
+// releaseStorage unbinds the storage from its location in the unit, and commits that the unit no longer has it.
 func (u *uniter) releaseStorage(ctx context.Context, id string) error {
 	if err := u.Folder.ReleaseStorage(id); err != nil {
 		return fmt.Errorf("cannot detach storage %q: %w", id, err)

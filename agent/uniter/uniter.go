@@ -1,7 +1,7 @@
 // Package uniter takes one unit through its life. It deploys the charm, runs the hooks in their order, keeps
 // the queue of relation hooks, and resumes the step that a dead agent left unfinished.
 //
-// Run is the loop: it reads a snapshot, lets package decide choose the next step, and executes that step. The
+// Run is the loop. It reads a snapshot, lets package decide choose the next step, and executes that step. The
 // package does not handle machines or sessions. Its caller passes an Update function that commits only while
 // the process holds the machine's claim.
 package uniter
@@ -41,9 +41,9 @@ type Options struct {
 	Limiter *HookLimiter
 	Log     *slog.Logger
 	Logs    *unitlog.Sender
-	Fault   func(point string) // nil does nothing
-	// NoteAttempt is called after each attempt, with its error or nil. After a failure, next is the time of the
-	// next attempt.
+	Fault   func(point string) // called at the points of agent.Fault; can be nil
+	// NoteAttempt is called after each step, with the step's error or nil. After a failure, next is the time of
+	// the next attempt.
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
 	Loop        *pulse.Loop // can be nil
 	SecretKeys  secret.Keeper
@@ -51,7 +51,7 @@ type Options struct {
 	// Nominate is called after each snapshot of a unit that exists, to make the unit a candidate for the
 	// leadership of its service. stays is false for a unit that is being removed.
 	Nominate func(stays bool)
-	// Withdraw is called instead for a dead unit, which can no longer lead.
+	// Withdraw is called instead of Nominate for a dead unit, which can no longer lead.
 	Withdraw func()
 }
 
@@ -72,7 +72,7 @@ type uniter struct {
 	hookLock    *unitdir.HookLock
 	turnBegan   time.Time // when the unit took hookLock; zero if it does not hold it
 	hooksInTurn int       // how many hooks have begun with the ticket
-	agreed      bool      // the unit's directory agrees with its records, or the records were not restored
+	agreed      bool      // the unit can continue: checkRestored has found no unaccepted difference
 	recovered   bool      // the unit has recovered from the previous agent's end
 	ending      bool      // the agent is stopping, so no hook can begin
 	quiesced    bool      // another process held hookLock when the last hook was due
@@ -138,8 +138,8 @@ func (u *uniter) close() {
 }
 
 // run is the unit's loop. It waits until the unit's directory agrees with restored records, recovers from an
-// agent that died, and then takes one step after another. After an error it tries again, with a pause that
-// grows each time.
+// agent that died, and then takes one step after another. After an error it retries, with a pause that grows
+// each time. It returns nil once the unit is gone, or the errors that Run returns.
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential
@@ -158,6 +158,8 @@ func (u *uniter) run(ctx context.Context) error {
 
 		if err == nil {
 			retry.Reset()
+			// Without the secret keys the steps succeed, but hooks that use secrets fail. The status shows
+			// that.
 			u.NoteAttempt(ctx, u.checkSecretKeys(ctx), time.Time{})
 			continue
 		}
@@ -199,12 +201,8 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	}
 
 	u.measureUnit(snap)
-	switch {
-	case snap.Gone:
-	case snap.Unit.Life == state.Dead:
-		u.Withdraw()
-	default:
-		u.Nominate(snap.Unit.Life == state.Alive)
+	if !snap.Gone {
+		u.updateCandidacy(snap.Unit.Life)
 	}
 	if err := u.rebindStorage(snap); err != nil {
 		return false, err
@@ -214,6 +212,17 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	u.cache.noteDecided(next, snap)
 	u.Log.Debug("next", "step", next.String())
 	return u.execute(ctx, next, snap)
+}
+
+// updateCandidacy makes the unit a candidate for the leadership of its service. A dead unit cannot lead.
+func (u *uniter) updateCandidacy(life state.Life) {
+	if life == state.Dead {
+		u.Withdraw()
+		return
+	}
+
+	stays := life == state.Alive
+	u.Nominate(stays)
 }
 
 // checkSecretKeys returns an error if the unit has secrets and this process cannot open them.
@@ -249,17 +258,18 @@ const quiescedPoll = 250 * time.Millisecond
 // process that waits to quiesce the unit can take the lock.
 const maxTurn = 5 * time.Second
 
-// beginTurn takes hookLock, and reports whether a hook can run. No hook can run while the unit is quiesced.
+// beginTurn takes hookLock unless the unit already holds it, and reports whether a hook can run. No hook can
+// run while the unit is quiesced.
 func (u *uniter) beginTurn() (bool, error) {
 	if !u.turnBegan.IsZero() {
 		return true, nil
 	}
-	may, err := u.hookLock.TryBegin()
+	locked, err := u.hookLock.TryBegin()
 	if err != nil {
 		return false, fmt.Errorf("cannot lock the unit's hooks: %w", err)
 	}
 
-	if !may {
+	if !locked {
 		if !u.quiesced {
 			u.Log.Info("a backup copies the unit's storage: no hook begins until the copy is complete")
 		}
@@ -320,7 +330,8 @@ func (u *uniter) waitForChange(
 	return nil
 }
 
-// renewWatch watches all records on which the unit's steps depend, after the given revision.
+// renewWatch watches all records on which the unit's steps depend, after the given revision. It keeps the
+// current watch if the unit's relations, secrets and storage are still the same.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	if snap.Unit.Life == state.Dead {
 		return u.watch.Renew(ctx, u.State, revision, nil, state.WatchUnit(u.Unit))
@@ -334,7 +345,6 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 		scopes = append(scopes, state.WatchMembers(id, snap.Relations[id].RemoteService))
 		about = append(about, strconv.Itoa(id))
 	}
-
 	if ids := snap.Secrets.IDs(); len(ids) > 0 {
 		scopes = append(scopes, record.Watch(ids))
 		about = append(about, ids...)

@@ -9,27 +9,28 @@ import (
 	"bijou/state/text"
 )
 
-// Above these sizes in bytes the file is renamed to .1 and a new file begins, between two hooks and within a
-// hook. The second limit is much larger, so that the output of a hook usually stays in one file.
+// If the file is larger than these sizes in bytes, it is renamed to .1 and a new file begins. The limit
+// within a hook is much larger, so that the output of a hook usually stays in one file.
 const (
-	maxSizeBetweenHooks = 10 << 20
-	maxSizeWithinHook   = 256 << 20
+	maxSizeBetweenHooks = 10 << 20  // applies before the first line of a hook
+	maxSizeWithinHook   = 256 << 20 // applies before all other lines
 )
 
 // logFile is the unit's log file. It contains all lines in full.
 type logFile struct {
-	path        string // empty if there is no file
-	handle      *os.File
-	size        int64
-	hookEnded   bool // the next line belongs to the next hook
-	errorLogged bool // a write error has already been logged
+	path        string   // empty if there is no file
+	handle      *os.File // nil if the file is not open
+	size        int64    // in bytes
+	hookEnded   bool     // the next line belongs to the next hook
+	errorLogged bool     // a write error has already been logged
 }
 
-// rotateAbove renames the file if it is larger than the limit.
+// rotateAbove closes the file and renames it to .1 if it is open and larger than the limit.
 func (f *logFile) rotateAbove(limit int64) error {
 	if f.handle == nil || f.size <= limit {
 		return nil
 	}
+
 	f.close()
 	return os.Rename(f.path, f.path+".1")
 }
@@ -61,7 +62,7 @@ func (f *logFile) write(l logs.Line) error {
 	return err
 }
 
-// formatLine returns a message in the form of the file.
+// formatLine returns a message as it is written to the file. The result can have several lines.
 func formatLine(l logs.Line) string {
 	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, text.Escape(l.Hook))
 
@@ -92,6 +93,7 @@ func (f *logFile) openFile() error {
 	return nil
 }
 
+// close closes the file, if it is open. A later write opens it again.
 func (f *logFile) close() {
 	if f.handle != nil {
 		f.handle.Close()

@@ -12,7 +12,7 @@ import (
 	"bijou/state/logs"
 )
 
-// batchDelay is how long the sender waits for further lines before it sends, unless some lines are urgent.
+// batchDelay is how long the sender waits for more lines before it sends, unless wake ends the delay early.
 const batchDelay = 100 * time.Millisecond
 
 // Sender sends the lines of a process's logs to the environment's log. It sends the lines of many units in
@@ -28,7 +28,7 @@ type Sender struct {
 
 	mu      sync.Mutex
 	waiting []*Log // logs with unsent lines
-	running bool
+	running bool   // the sender's goroutine is running
 }
 
 // NewSender returns a sender. The caller must close it.
@@ -38,7 +38,7 @@ func NewSender(st *state.State, log *slog.Logger) *Sender {
 	return s
 }
 
-// Close ends the sender. The caller must close the logs before it.
+// Close ends the sender. The caller must have closed all logs of the sender.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.cancel()
@@ -57,6 +57,7 @@ func (s *Sender) addLog(l *Log) {
 	}
 }
 
+// wake makes the sender send without waiting for the end of batchDelay. It never blocks.
 func (s *Sender) wake() {
 	select {
 	case s.now <- struct{}{}:
@@ -64,8 +65,8 @@ func (s *Sender) wake() {
 	}
 }
 
-// run sends the waiting logs in batches until no log waits, Close was called, or the store is gone. After an
-// error it sends them again, with a pause that grows each time.
+// run sends the waiting logs in batches until no log is waiting, Close was called, or the store is gone.
+// After an error it retries, with a pause that grows each time.
 func (s *Sender) run() {
 	var retry backoff.Exponential
 
@@ -97,11 +98,12 @@ func (s *Sender) run() {
 	}
 }
 
-// take returns the next logs to send. If it returns none, it has marked the sender as not running, and the
-// sender's goroutine must end.
+// take removes the next logs to send from the waiting logs, and returns them. If it returns no logs, it has
+// marked the sender as not running, and the sender's goroutine must end.
 func (s *Sender) take() (group []*Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	n := min(len(s.waiting), logs.MaxPerUpdate)
 	group = s.waiting[:n:n]
 	s.waiting = s.waiting[n:]
@@ -113,21 +115,23 @@ func (s *Sender) take() (group []*Log) {
 	return group
 }
 
-// sendEach sends the logs together. If that fails it sends them one by one, so that one bad log does not
-// delay the others. It returns the logs that it could not send to the waiting logs.
-func (s *Sender) sendEach(group []*Log) (err error) {
+// sendEach sends the logs together. If that fails, it sends them one by one, so that one bad log does not
+// delay the other logs. It adds each log that it could not send to the waiting logs again, and returns the
+// last error.
+func (s *Sender) sendEach(group []*Log) error {
 	if s.send(group) == nil {
 		return nil
 	}
 
+	var lastErr error
 	for _, l := range group {
-		if e := s.send([]*Log{l}); e != nil {
+		if err := s.send([]*Log{l}); err != nil {
 			s.addLog(l)
-			err = e
+			lastErr = err
 		}
 	}
 
-	return err
+	return lastErr
 }
 
 // send sends the pending lines of the logs in one transaction. If the group is a single log and the store

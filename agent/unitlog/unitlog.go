@@ -1,7 +1,7 @@
-// Package unitlog writes the log of a unit. It writes all lines to a file on the unit's machine, and as many
-// as the store can accept to the environment's log.
+// Package unitlog writes the log of a unit. It writes all lines to a file on the unit's machine. It also
+// sends the lines to the environment's log. If the store is too slow, it leaves out lines there.
 //
-// It does not write the agent's own log, for which log/slog is used.
+// It does not write the agent's own log. The agent uses log/slog.
 package unitlog
 
 import (
@@ -19,8 +19,8 @@ const (
 	lineOverhead = 128      // bytes that each line counts in addition to its text
 )
 
-// maxRate limits the bytes that one unit sends in a second. A unit that logs without pause must not slow down
-// the store for other units.
+// maxRate limits the bytes that one unit sends per second, so that a unit that logs without pause does not slow
+// down the store for other units.
 const maxRate = 1 << 20
 
 // Log is one unit's log. Several goroutines can use it at once.
@@ -35,13 +35,14 @@ type Log struct {
 	pending     []logs.Line   // lines that were not sent yet
 	pendingSize int           // the size of pending, in bytes
 	dropped     int           // lines that were left out because pending was full
-	queued      bool          // the log waits in the sender, or for the end of pause
+	queued      bool          // the sender has the log, or pause will add the log to the sender
 	pause       *time.Timer   // adds the log to the sender again
-	urgent      bool          // Flush must send without delay
+	urgent      bool          // a line was added that Flush must send without delay
 	closed      bool
 }
 
-// Open returns the log of a unit. The first line opens the file at path. If path is empty, there is no file.
+// Open returns the log of a unit. The log writes its lines to the file at path, which it opens for the first
+// line. If path is empty, the log has no file.
 func (s *Sender) Open(unit, path string) *Log {
 	return &Log{Unit: unit, sender: s, file: logFile{path: path}, sent: make(chan struct{})}
 }
@@ -57,8 +58,8 @@ func (l *Log) WriteAt(at time.Time, level, hook, message string) {
 	l.addLine(at, level, hook, message, urgentLine)
 }
 
-// Note adds a line with the current time that is not urgent: Flush does not send it without delay. So a hook
-// that prints nothing needs no commit of its own for its log.
+// Note adds a line with the current time that is not urgent. Flush does not wake the sender for such a line,
+// so a hook that prints nothing needs no commit of its own for its log.
 func (l *Log) Note(level, hook, message string) {
 	l.addLine(time.Now(), level, hook, message, idleLine)
 }
@@ -75,7 +76,9 @@ const (
 func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.urgent = l.urgent || u == urgentLine
+	if u == urgentLine {
+		l.urgent = true
+	}
 	if l.closed {
 		return
 	}
@@ -88,7 +91,8 @@ func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.enqueueLine(line)
 }
 
-// enqueueLine adds a line to the pending lines, or drops it if too many bytes are pending. The caller holds l.mu.
+// enqueueLine adds a line to the pending lines, or drops it if too many bytes are pending. The caller holds
+// l.mu.
 func (l *Log) enqueueLine(line logs.Line) {
 	if l.pendingSize > maxPending {
 		l.dropped++
@@ -106,10 +110,11 @@ func (l *Log) enqueueLine(line logs.Line) {
 	}
 }
 
+// lineSize returns the bytes that a line counts for batchSize, maxPending and maxRate.
 func lineSize(l logs.Line) int { return lineOverhead + len(l.Hook) + len(l.Message) }
 
 // Flush marks the end of a hook. If there are urgent lines, it makes the sender send them without delay, since
-// operators expect them as soon as they see the hook done. It does not wait for the store.
+// operators expect these lines as soon as they see that the hook is done. It does not wait for the store.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,36 +126,40 @@ func (l *Log) Flush() {
 	l.urgent = false
 }
 
+// batch returns the pending lines. The caller must not change them.
 func (l *Log) batch() []logs.Line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending[:len(l.pending):len(l.pending)]
 }
 
-// removeSent removes the first n pending lines, which were sent. If lines were dropped, it adds a line that
-// reports their number. After more than batchSize bytes it pauses the log, to stay below maxRate.
+// removeSent removes the first n pending lines after the sender has sent them. If lines were dropped, it adds
+// a line that reports their number. If lines are pending, it adds the log to the sender again. If it has
+// removed more than batchSize bytes, it first pauses the log, to stay below maxRate.
 func (l *Log) removeSent(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	bytes := 0
-	for _, line := range l.pending[:n] {
-		bytes += lineSize(line)
-	}
 
-	l.pendingSize -= bytes
+	sentBytes := 0
+	for _, line := range l.pending[:n] {
+		sentBytes += lineSize(line)
+	}
+	l.pendingSize -= sentBytes
 	l.pending = l.pending[n:]
+
 	if l.dropped > 0 {
-		text := fmt.Sprintf("%d lines are missing here, because there were too many; they are in %s on the unit's machine",
+		message := fmt.Sprintf("%d lines are missing here, because there were too many; they are in %s on the unit's machine",
 			l.dropped, l.file.path)
-		line := logs.Line{Time: time.Now().UTC(), Level: "WARNING", Message: text}
+		line := logs.Line{Time: time.Now().UTC(), Level: "WARNING", Message: message}
 		l.pending = append(l.pending, line)
 		l.pendingSize += lineSize(line)
 		l.dropped = 0
 	}
 
 	switch {
-	case bytes > batchSize && !l.closed:
-		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, func() { l.sender.addLog(l) })
+	case sentBytes > batchSize && !l.closed:
+		pause := time.Duration(sentBytes) * time.Second / maxRate
+		l.pause = time.AfterFunc(pause, func() { l.sender.addLog(l) })
 	case len(l.pending) > 0:
 		l.sender.addLog(l)
 	default:
@@ -161,7 +170,8 @@ func (l *Log) removeSent(n int) {
 	}
 }
 
-// Close sends the pending lines, which takes at most two seconds, and closes the file. It is idempotent.
+// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file.
+// Lines that are added later are lost. Close is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -169,11 +179,11 @@ func (l *Log) Close() {
 		if !l.queued {
 			close(l.sent)
 		} else if l.pause != nil && l.pause.Stop() {
-			l.sender.addLog(l)
+			l.sender.addLog(l) // instead of the timer
 		}
 	}
-
 	l.mu.Unlock()
+
 	l.sender.wake()
 	select {
 	case <-l.sent:

@@ -13,7 +13,7 @@ import (
 
 // Watch wakes one loop. The zero Watch is ready for use. Only the loop's goroutine can call its methods.
 type Watch struct {
-	about   []string // names the watched records, as passed to Renew
+	about   []string // the names of the watched records, as passed to Renew
 	watcher *state.Watcher
 	feed    *state.Feed
 	cancel  context.CancelFunc
@@ -41,13 +41,16 @@ func (w *Watch) Renew(
 
 	w.watcher = watcher
 	w.about = about
-	w.feed = state.NewFeed()
+
+	// The watch outlives the caller's ctx: Close ends it.
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	feed := w.feed
+	feed := state.NewFeed()
+	w.feed = feed
 	w.wg.Go(func() { feed.End(feed.Collect(ctx, watcher)) })
 	return nil
 }
 
+// isAbout reports whether there is a watch of the named records.
 func (w *Watch) isAbout(about []string) bool { return w.watcher != nil && slices.Equal(w.about, about) }
 
 // Events returns a channel that receives a value when Take has something to return. Without a watch it returns
@@ -59,25 +62,25 @@ func (w *Watch) Events() <-chan struct{} {
 	return w.feed.Ready()
 }
 
-// Take returns the keys that have changed since the last call. lost is true if there is no watch, or if it has
-// ended. The caller must then read a fresh snapshot, and Renew the watch. err is the error with which the watch
-// ended. It is nil if the watch had only fallen behind.
+// Take returns the keys that have changed since the last call, sorted. lost is true if there is no watch, or if
+// the watch has ended. The caller must then read a fresh snapshot, and Renew the watch. err is the error that
+// ended the watch. It is nil if the watch had only fallen behind.
 func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil
 	}
 
 	set := w.feed.Take()
-	if set.All {
+	if set.All { // the watch has ended, so any key may have changed
 		w.Close()
 		if errors.Is(set.Err, state.ErrHistoryLost) {
-			set.Err = nil
+			return nil, true, nil // the watch had fallen behind
 		}
 		return nil, true, set.Err
 	}
 
-	for _, c := range set.Changes {
-		keys = append(keys, c.Key)
+	for _, change := range set.Changes {
+		keys = append(keys, change.Key)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys), false, nil

@@ -1,5 +1,5 @@
 // Package actions records operators' requests to single units: to run an action of the charm or a command, to
-// run hooks by hand, and to continue after an error. The units' agents carry them out.
+// run hooks by hand, and to continue after an error. The units' agents carry out these requests.
 package actions
 
 import (
@@ -37,10 +37,10 @@ const (
 	maxProgressLines = 100
 	// maxProgressLineBytes limits one recorded line of progress, in bytes.
 	maxProgressLineBytes = 2 << 10
-	// maxProgressBytes limits all recorded lines of progress, in bytes of JSON. There a control character
-	// takes six bytes.
+	// maxProgressBytes limits all recorded lines of progress together, in bytes of JSON. In JSON, a control
+	// character takes six bytes.
 	maxProgressBytes = 256 << 10
-	// maxInlineOutput limits the output that is stored in its action's record, in bytes of JSON. Larger
+	// maxInlineOutput limits the output that is stored in an action's record, in bytes of JSON. Larger
 	// output is stored as a blob.
 	maxInlineOutput = 64 << 10
 	// MaxText limits an action's parameters or command, and its results, in bytes of JSON.
@@ -53,9 +53,9 @@ type Action struct {
 	Unit string `json:"unit"`
 	// Name is the name of the charm's action. It is empty for a command.
 	Name string `json:"name,omitempty"`
-	// Parameters are the action's parameters with all defaults, in types that JSON has.
+	// Parameters are the action's parameters with all defaults, as JSON types.
 	Parameters map[string]any `json:"parameters,omitempty"`
-	// Command is the program and its arguments. A single word is a line for a shell.
+	// Command is the program and its arguments. If there is only one element, it is a line for a shell.
 	Command []string `json:"command,omitempty"`
 
 	Relation *Relation `json:"relation,omitempty"` // the relation that a command concerns, or nil
@@ -64,14 +64,14 @@ type Action struct {
 	Cancel    bool      `json:"-"` // the agent must terminate the running action
 	Enqueued  time.Time `json:"enqueued"`
 	Started   time.Time `json:"started,omitzero"`
-	Run       string    `json:"run,omitempty"` // the id of its run, which is also in the unit's directory
+	Run       string    `json:"run,omitempty"` // the id of the action's run, which the unit's directory also records
 	Completed time.Time `json:"completed,omitzero"`
 
 	Progress []Line `json:"progress,omitempty"`
 	Outcome
 }
 
-// Relation is the relation that a command concerns. The command sees it as a hook of the relation does.
+// Relation is the relation that a command concerns. The command sees the relation as the relation's hooks do.
 type Relation struct {
 	ID            int    `json:"id"`
 	Name          string `json:"name"` // in the unit's charm
@@ -88,7 +88,7 @@ type Line struct {
 // Outcome is the outcome of an action.
 type Outcome struct {
 	Message string         `json:"message,omitempty"` // why the action failed
-	Code    *int           `json:"code,omitempty"`    // its process's exit code; nil if the process was killed
+	Code    *int           `json:"code,omitempty"`    // the process's exit code; nil if the process was killed
 	Results map[string]any `json:"results,omitempty"`
 	Output  Output         `json:"output,omitzero"`
 }
@@ -114,11 +114,11 @@ func Get(v *state.View, id int) (Action, error) {
 		return a, nil
 	}
 
-	_, there, err := v.Keys().Get(keys.Unit(a.Unit))
+	_, unitExists, err := v.Keys().Get(keys.Unit(a.Unit))
 	if err != nil {
 		return a, err
 	}
-	if !there {
+	if !unitExists {
 		a.Status = Cancelled
 		a.Message = "its unit has been removed"
 	}
@@ -126,8 +126,8 @@ func Get(v *state.View, id int) (Action, error) {
 	return a, nil
 }
 
-// List reads the actions of a unit, or of all units if unit is empty, by id. It skips actions in a unit's
-// queue that do not exist or that belong to another unit.
+// List reads the actions of a unit, or of all units if unit is empty, sorted by id. It skips actions in a
+// unit's queue that do not exist or that belong to another unit, and actions whose records are damaged.
 func List(v *state.View, unit string) ([]Action, error) {
 	ids, err := listIDs(v, unit)
 	if err != nil {
@@ -151,13 +151,16 @@ func List(v *state.View, unit string) ([]Action, error) {
 	return actions, nil
 }
 
-// listIDs returns the ids of the unit's actions, or of all actions if unit is empty, in order.
+// listIDs returns the ids of the unit's actions, or of all actions if unit is empty, sorted.
 func listIDs(v *state.View, unit string) ([]int, error) {
 	if unit != "" {
 		q, err := keyspace.LoadOrZero[queue](v.Keys(), keys.ActionQueue(unit))
+		if err != nil {
+			return nil, err
+		}
 		ids := slices.Concat(q.Ended, q.Waiting)
 		slices.Sort(ids)
-		return ids, err
+		return ids, nil
 	}
 
 	kvs, err := v.Keys().List(keys.Actions)
@@ -235,7 +238,8 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// putOutput moves a large output to a blob, so that an action's record stays small.
+// putOutput returns the output as an action's record contains it. It moves a large output to a blob, so that
+// the record stays small.
 func putOutput(tx *state.Tx, o Output) (Output, error) {
 	data, err := keyspace.Encode("output", o)
 	if err != nil || len(data) <= maxInlineOutput {
@@ -244,7 +248,7 @@ func putOutput(tx *state.Tx, o Output) (Output, error) {
 	return Output{Dropped: o.Dropped, Blob: tx.Keys().AddBlob(data)}, nil
 }
 
-// ReadOutput reads the output of an action.
+// ReadOutput returns the output of an action. It reads a large output from its blob.
 func ReadOutput(v *state.View, a Action) (Output, error) {
 	if a.Output.Blob == "" {
 		return a.Output, nil

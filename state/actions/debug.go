@@ -18,7 +18,7 @@ type Debug struct {
 	Owner  *int     `json:"owner,omitempty"` // the user id of the socket directory's owner; nil if the owner is unknown
 }
 
-// DebugSession is the name of the tmux session of every Debug. Their sockets differ.
+// DebugSession is the name of the tmux session of every Debug. Each Debug has its own socket.
 const DebugSession = "debug"
 
 // String returns the operator and the command that attaches to the session.
@@ -27,10 +27,12 @@ func (d Debug) String() string {
 		cmp.Or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
-// Wants reports whether the operator runs the hook by hand, and whether the operator has named this hook.
+// Wants reports whether the operator runs the hook by hand (wanted), and whether the operator has named this
+// hook (named).
 func (d Debug) Wants(hook string) (wanted, named bool) {
 	named = slices.Contains(d.Hooks, hook)
-	return named || len(d.Hooks) == 0, named
+	wantsAll := len(d.Hooks) == 0
+	return named || wantsAll, named
 }
 
 // ReadDebug reads a unit's debug session; ok is false if there is none.
@@ -46,7 +48,8 @@ func SetDebug(tx *state.Tx, unit string, d Debug) error {
 	return tx.Keys().Put(keys.Debug(unit), d)
 }
 
-// ClearDebug removes a unit's debug session if the session has the given socket.
+// ClearDebug removes the record of a unit's debug session if the session has the given socket. Otherwise it
+// does nothing.
 func ClearDebug(tx *state.Tx, unit, socket string) error {
 	d, ok, err := ReadDebug(tx.View, unit)
 	if err != nil || !ok || d.Socket != socket {

@@ -12,17 +12,18 @@ import (
 	"bijou/state/text"
 )
 
-// queue lists the ids of a unit's actions. The unit's agent writes it, so it can list actions that do not
-// exist or that belong to another unit.
+// queue lists the ids of a unit's actions. The unit's agent writes this record, so the record can list
+// actions that do not exist or that belong to another unit.
 type queue struct {
 	Waiting []int `json:"waiting,omitempty"` // the actions that have not ended; only the first can be running
 	Ended   []int `json:"ended,omitempty"`
 	Cancel  []int `json:"cancel,omitempty"` // running actions, also in Waiting, that the agent must terminate
 }
 
-// Add puts an action of the unit's charm, or a command, into the unit's queue. It checks an action's
-// parameters against the charm's schema. It returns [state.ErrNotFound] if the unit or the action does not
-// exist, and [state.ErrDead] if the unit is dead.
+// Add puts an action of the unit's charm, or a command, into the unit's queue, and returns the action as it
+// is stored. It checks an action's parameters against the charm's schema. It returns [state.ErrNotFound] if
+// the unit or the action does not exist, [state.ErrDead] if the unit is dead, and [state.ErrInUse] if the
+// queue is full.
 func Add(tx *state.Tx, a Action, now time.Time) (Action, error) {
 	u, err := tx.Unit(a.Unit)
 	if err != nil {
@@ -42,10 +43,10 @@ func Add(tx *state.Tx, a Action, now time.Time) (Action, error) {
 	if err := check(a); err != nil {
 		return Action{}, err
 	}
+
 	if a.ID, err = tx.Keys().NextNumber(keys.ActionCounter); err != nil {
 		return Action{}, err
 	}
-
 	return a, enqueue(tx, a)
 }
 
@@ -61,12 +62,12 @@ func completeParameters(v *state.View, a Action) (map[string]any, error) {
 	if !ok {
 		return nil, keyspace.Refuse(state.ErrNotFound, "the charm of unit %q has no action %q", a.Unit, a.Name)
 	}
-	full, err := schema.Check(a.Parameters)
+	completed, err := schema.Check(a.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run action %q: %w", a.Name, err)
 	}
 
-	return full, nil
+	return completed, nil
 }
 
 // check returns an error if the action is too large, or has text that is not UTF-8.
@@ -110,8 +111,8 @@ func enqueue(tx *state.Tx, a Action) error {
 	return tx.Keys().Put(keys.Action(a.ID), a)
 }
 
-// Next reads the first action of a unit's queue; ok is false if the queue is empty. A running action stays
-// first until it ends.
+// Next reads the first action of a unit's queue. It skips actions that do not exist or that belong to another
+// unit. ok is false if no action is left. A running action stays first until it ends.
 func Next(v *state.View, unit string) (a Action, ok bool, err error) {
 	q, _, err := keyspace.Load[queue](v.Keys(), keys.ActionQueue(unit))
 	if err != nil {
@@ -123,21 +124,27 @@ func Next(v *state.View, unit string) (a Action, ok bool, err error) {
 		if err != nil {
 			return Action{}, false, err
 		}
-		if ok {
-			a.Cancel = slices.Contains(q.Cancel, id)
-			return a, true, v.Keys().Keep(keys.Action(id)) // for Start
+		if !ok {
+			continue
 		}
+
+		a.Cancel = slices.Contains(q.Cancel, id)
+		err = v.Keys().Keep(keys.Action(id)) // so that Start needs no round trip to read the action
+		return a, true, err
 	}
 
 	return Action{}, false, nil
 }
 
 // NextAfter returns the action that Next would read after the writes w of the unit's agent. before is the
-// action that Next read before the writes, or nil. known is false if the writes do not determine the action.
+// action that Next has read before the writes, or nil. known is false if the writes do not determine the
+// action. The caller must then call Next.
 func NextAfter(w state.Writes, unit string, before *Action) (next *Action, known bool) {
+	// If the queue has changed, the action is known only if the queue is empty now.
 	if c, changed := w.Change(keys.ActionQueue(unit)); changed {
 		q, err := keyspace.Decode[queue](c.KeyValue)
-		return nil, err == nil && !c.Deleted && len(q.Waiting) == 0
+		isEmpty := err == nil && !c.Deleted && len(q.Waiting) == 0
+		return nil, isEmpty
 	}
 	if before == nil {
 		return nil, true
@@ -149,11 +156,13 @@ func NextAfter(w state.Writes, unit string, before *Action) (next *Action, known
 	}
 	after, err := keyspace.Decode[Action](c.KeyValue)
 	after.ID = before.ID
-	after.Cancel = before.Cancel
-	return &after, err == nil && !c.Deleted
+	after.Cancel = before.Cancel // comes from the queue, which has not changed
+	isWritten := err == nil && !c.Deleted
+	return &after, isWritten
 }
 
-// WrittenBy reports whether the key is one of those that NextAfter understands: the unit's queue, or an action.
+// WrittenBy reports whether NextAfter handles a write of this key: the key of the unit's queue, or of an
+// action.
 func WrittenBy(unit, key string) bool {
 	return key == keys.ActionQueue(unit) || strings.HasPrefix(key, keys.Actions)
 }
@@ -190,7 +199,8 @@ func Start(tx *state.Tx, id int, run string, now time.Time) error {
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// Log adds a line to the progress of a running action. It does nothing if the action is not running.
+// Log adds a line to the progress of a running action. It drops the oldest lines beyond maxProgressLines and
+// maxProgressBytes. It does nothing if the action is not running.
 func Log(tx *state.Tx, id int, line Line) error {
 	a, err := Get(tx.View, id)
 	if err != nil || a.Status != Running {
@@ -199,7 +209,9 @@ func Log(tx *state.Tx, id int, line Line) error {
 
 	line.Message = state.Truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
-	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
+	surplus := max(0, len(a.Progress)-maxProgressLines)
+	a.Progress = a.Progress[surplus:]
+
 	for {
 		data, err := keyspace.Encode("progress", a.Progress)
 		if err != nil {
@@ -212,8 +224,8 @@ func Log(tx *state.Tx, id int, line Line) error {
 	}
 }
 
-// End records the end of an action. It does nothing if the action has already ended. It removes the unit's
-// oldest ended actions beyond maxEnded.
+// End records the end of an action. It also removes the unit's oldest ended actions beyond maxEnded. It does
+// nothing if the action has already ended or does not exist.
 func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error {
 	a, err := Get(tx.View, id)
 	if err != nil || a.Ended() {
@@ -233,9 +245,9 @@ func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error 
 		return err
 	}
 
-	same := func(n int) bool { return n == id }
-	q.Waiting = slices.DeleteFunc(q.Waiting, same)
-	q.Cancel = slices.DeleteFunc(q.Cancel, same)
+	isThis := func(other int) bool { return other == id }
+	q.Waiting = slices.DeleteFunc(q.Waiting, isThis)
+	q.Cancel = slices.DeleteFunc(q.Cancel, isThis)
 	q.Ended = append(q.Ended, id)
 	if err := forgetOldest(tx, a.Unit, &q); err != nil {
 		return err
@@ -244,20 +256,23 @@ func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error 
 	if err := tx.Keys().Put(keys.ActionQueue(a.Unit), q); err != nil {
 		return err
 	}
-
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// forgetOldest removes the unit's oldest actions that have ended, above maxEnded, and removes them from the
-// queue. If there are many, it removes only as many as fit in one transaction.
+// forgetOldest removes the unit's oldest ended actions beyond maxEnded from the queue, and removes their
+// records. If there are many, it removes only as many as fit in one transaction. It keeps records that do not
+// belong to an ended action of the unit, and records that are damaged.
 func forgetOldest(tx *state.Tx, unit string, q *queue) error {
-	n := min(max(len(q.Ended)-maxEnded, 0), keyspace.MaxRemovedKeys)
+	surplus := max(len(q.Ended)-maxEnded, 0)
+	n := min(surplus, keyspace.MaxRemovedKeys)
 	for _, id := range q.Ended[:n] {
-		old, there, err := keyspace.Load[Action](tx.Keys(), keys.Action(id))
+		old, exists, err := keyspace.Load[Action](tx.Keys(), keys.Action(id))
 		if err != nil && !tx.Skips(err) {
 			return err
 		}
-		if err == nil && there && old.Unit == unit && old.Ended() {
+
+		isOfUnit := err == nil && exists && old.Unit == unit
+		if isOfUnit && old.Ended() {
 			tx.Keys().Remove(keys.Action(id))
 		}
 	}
@@ -266,25 +281,25 @@ func forgetOldest(tx *state.Tx, unit string, q *queue) error {
 	return nil
 }
 
-// Cancel cancels a waiting action. If the action is running, Cancel makes the unit's agent terminate it. It
-// returns [state.ErrInUse] if the action has ended.
+// Cancel cancels a waiting action. If the action is running, Cancel makes the unit's agent terminate the
+// action. It returns [state.ErrInUse] if the action has ended.
 func Cancel(tx *state.Tx, id int, now time.Time) error {
 	a, err := Get(tx.View, id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case a.Ended():
+	}
+	if a.Ended() {
 		return keyspace.Refuse(state.ErrInUse, "cannot cancel action %d: it is already %s", id, a.Status)
-	case a.Status == Pending:
+	}
+	if a.Status == Pending {
 		return End(tx, id, Cancelled, Outcome{Message: "cancelled before it started"}, now)
 	}
 
+	// The unit's agent watches the queue, and terminates the running action.
 	q, _, err := keyspace.Load[queue](tx.Keys(), keys.ActionQueue(a.Unit))
 	if err != nil || slices.Contains(q.Cancel, id) {
 		return err
 	}
-
 	q.Cancel = append(q.Cancel, id)
-	// The unit's agent watches the queue.
 	return tx.Keys().Put(keys.ActionQueue(a.Unit), q)
 }

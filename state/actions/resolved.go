@@ -9,12 +9,13 @@ import (
 	"bijou/state/keyspace"
 )
 
-// SetResolved records an operator's answer to a failed hook, and returns the hook. With retry, the hook runs
-// again; otherwise it counts as done. relation is the name or id of a relation in error, or empty for the
-// unit's own error. A later answer replaces this one until the agent acts on it. If the unit is waiting after
-// it was restored, SetResolved also accepts the differences, so that the unit continues.
+// SetResolved records an operator's answer to a failed hook, and returns the hook. If retry is true, the hook
+// runs again. Otherwise it counts as done. relation is the name or id of a relation in error, or empty for
+// the unit's own error. Until the agent acts on an answer, a later answer replaces it. If the unit is waiting
+// because its directory differs from restored records, SetResolved also accepts the differences, so that the
+// unit continues.
 //
-// It returns [state.ErrNotFound] if there is no such unit or relation, [state.ErrNotInError] if nothing has
+// It returns [state.ErrNotFound] if there is no such unit or relation, [state.ErrNotInError] if no hook has
 // failed, and [state.ErrAlreadyResolved] if the same answer is already recorded. The last two are messages
 // for the operator, and not failures.
 func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.Hook, err error) {
@@ -37,12 +38,16 @@ func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.
 	}
 
 	w, err := tx.Workflow(unit)
-	switch {
-	case err != nil || restored && w.Failure == nil:
+	if err != nil {
 		return failed, err
-	case w.Failure == nil:
+	}
+	if w.Failure == nil {
+		if restored {
+			return failed, nil
+		}
 		return failed, keyspace.Refuse(state.ErrNotInError, "unit %q is already running", unit)
-	case u.Resolved == answer:
+	}
+	if u.Resolved == answer {
 		return failed, keyspace.Refuse(state.ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 
@@ -50,22 +55,23 @@ func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.
 	return w.Failure.Hook, tx.Keys().Put(keys.Unit(unit), u)
 }
 
-// resolveRelation records the answer to the error of a unit's relation, and returns the hook that failed.
-// text names the relation. It returns [state.ErrNotInError] or [state.ErrAlreadyResolved] if there is nothing
-// to answer.
-func resolveRelation(tx *state.Tx, u state.Unit, text string, answer state.Resolved) (failed state.Hook, err error) {
-	r, err := tx.RelationOf(u, text)
+// resolveRelation records the answer to the failed hook of a unit's relation, and returns the hook. relation
+// is the name or id of the relation. It returns [state.ErrNotInError] if no hook of the relation has failed,
+// and [state.ErrAlreadyResolved] if the same answer is already recorded.
+func resolveRelation(tx *state.Tx, u state.Unit, relation string, answer state.Resolved) (failed state.Hook, err error) {
+	r, err := tx.RelationOf(u, relation)
 	if err != nil {
 		return failed, err
 	}
 
-	st, _, err := tx.RelationState(u.Name, r.ID)
-	switch {
-	case err != nil:
+	rs, _, err := tx.RelationState(u.Name, r.ID)
+	if err != nil {
 		return failed, err
-	case st.Failure == nil:
+	}
+	if rs.Failure == nil {
 		return failed, keyspace.Refuse(state.ErrNotInError, "%s of unit %q is already running", r, u.Name)
-	case u.ResolvedRelations[r.ID] == answer:
+	}
+	if u.ResolvedRelations[r.ID] == answer {
 		return failed, keyspace.Refuse(state.ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
 	}
 
@@ -73,26 +79,26 @@ func resolveRelation(tx *state.Tx, u state.Unit, text string, answer state.Resol
 	maps.Copy(answers, u.ResolvedRelations)
 	answers[r.ID] = answer
 	u.ResolvedRelations = answers
-	return st.Failure.Hook, tx.Keys().Put(keys.Unit(u.Name), u)
+	return rs.Failure.Hook, tx.Keys().Put(keys.Unit(u.Name), u)
 }
 
-// SkippedHook finds the newest recorded run of a unit's hook that failed, if that hook has not succeeded
-// since. relation is the name or id of a relation, for the hooks of that relation, or empty for the unit's
-// own hooks. It returns false if there is no such run. It returns [state.ErrNotFound] if there is no such
-// unit or relation.
+// SkippedHook finds the newest failed run of a hook in a unit's history, among the hooks that have not
+// succeeded since. relation is the name or id of a relation, for the hooks of that relation, or empty for the
+// unit's own hooks. SkippedHook returns false if there is no such run. It returns [state.ErrNotFound] if
+// there is no such unit or relation.
 func SkippedHook(v *state.View, unit, relation string) (state.HookRun, bool, error) {
 	u, err := v.Unit(unit)
 	if err != nil {
 		return state.HookRun{}, false, err
 	}
 
-	of := ""
+	runRelation := "" // the relation as runs record it
 	if relation != "" {
 		r, err := v.RelationOf(u, relation)
 		if err != nil {
 			return state.HookRun{}, false, err
 		}
-		of = r.String()
+		runRelation = r.String()
 	}
 
 	runs, err := v.HookRuns(unit)
@@ -100,24 +106,26 @@ func SkippedHook(v *state.View, unit, relation string) (state.HookRun, bool, err
 		return state.HookRun{}, false, err
 	}
 
-	skipped, ok := findSkipped(runs, of)
+	skipped, ok := findSkipped(runs, runRelation)
 	return skipped, ok, nil
 }
 
-// findSkipped finds the newest failed run of a hook that has not succeeded since. runs are in order, the
-// oldest first. It ignores update-status, whose failure does not put a unit into error. It returns ok false
-// if there is no such run.
+// findSkipped finds the newest failed run of a hook of the relation, among the hooks that have not succeeded
+// since. runs are in order, the oldest first. It ignores update-status, since a failure of that hook does not
+// put a unit into an error state. ok is false if there is no such run.
 func findSkipped(runs []state.HookRun, relation string) (skipped state.HookRun, ok bool) {
-	type subject struct{ hook, relation, remote string }
-	succeeded := map[subject]bool{}
+	type identity struct{ hook, relation, remote string }
+	succeeded := map[identity]bool{}
 
 	for _, r := range slices.Backward(runs) {
-		of := subject{r.Hook, r.Relation, r.Remote}
+		id := identity{r.Hook, r.Relation, r.Remote}
 		if r.Failure == "" {
-			succeeded[of] = true
+			succeeded[id] = true
 			continue
 		}
-		if r.Relation == relation && r.Hook != "update-status" && !succeeded[of] {
+
+		isCandidate := r.Relation == relation && r.Hook != "update-status"
+		if isCandidate && !succeeded[id] {
 			return r, true
 		}
 	}

@@ -1,10 +1,10 @@
-// Package childenv returns the environment variables for the children of this process. A variable that is a
-// setting of a single process, such as the address of its metrics, is passed only to the children that need
-// it.
+// Package childenv returns the environment variables for the children of this process. Some variables are
+// settings of a single process, such as the address of its metrics. The package passes such a variable only
+// to the children that need it.
 //
-// It is not for hooks, whose variables agent/hookexec lists. It is also not for a process that replaces
-// itself with a new binary: that process keeps its variables, since it remains the same process for the
-// service manager.
+// The package is not for hooks: agent/hookexec lists their variables. It is also not for a process that
+// replaces itself with a new binary. That process keeps its variables, since it remains the same process for
+// the service manager.
 package childenv
 
 import (
@@ -24,8 +24,8 @@ const (
 	Tour                    // a command that bijou quickstart or neco demo calls
 )
 
-// settings returns the variables that are settings of this program, with the children that get them. All
-// other variables, such as PATH and proxies, belong to the host, and all children receive them.
+// settings returns the variables that are settings of this program, each with the kinds of children that get
+// it. All other variables, such as PATH and proxies, belong to the host, and all children get them.
 func settings() map[string][]Child {
 	return map[string][]Child{
 		"BIJOU_CHARMHUB_URL": nil,                                   // agents never use Charmhub
@@ -52,35 +52,35 @@ func isManagers(name string) bool {
 }
 
 // isHooks reports whether the variable belongs to a hook, or names the environment that an operator's shell
-// has chosen. A process with such a variable would work on that environment.
+// has chosen. No child gets such a variable, since it would work on that environment.
 func isHooks(name string) bool {
 	return strings.HasPrefix(name, "JUJU_") || name == "CHARM_DIR"
 }
 
-// New returns the variables of environ that a child of this kind gets, in the same order. environ has the
-// variables of this process.
+// New returns the variables of environ that a child of this kind gets, in the same order. environ contains the
+// variables of this process, each as NAME=VALUE.
 func New(environ []string, child Child) []string {
-	known := settings()
+	childrenBySetting := settings()
 
 	var env []string
-	for _, word := range environ {
-		name, _, _ := strings.Cut(word, "=")
-		getters, isSetting := known[name]
-		switch {
-		case isManagers(name):
-			continue
-		case isHooks(name):
-			continue
-		case isSetting && !slices.Contains(getters, child):
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if isManagers(name) || isHooks(name) {
 			continue
 		}
-		env = append(env, word)
+		children, isSetting := childrenBySetting[name]
+		if isSetting && !slices.Contains(children, child) {
+			continue
+		}
+
+		env = append(env, pair)
 	}
 
 	return env
 }
 
-// IsKnown reports whether New knows which children get the variable, which is a setting of this program.
+// IsKnown reports whether the variable is a setting of this program or belongs to a hook, so that New decides
+// which children get it.
 func IsKnown(name string) bool {
 	_, isSetting := settings()[name]
 	return isSetting || isHooks(name)

@@ -1,5 +1,5 @@
 // Package logs stores the newest log lines of an environment's units and machines, in batches. It does not
-// decide what is logged.
+// decide which lines are logged.
 package logs
 
 import (
@@ -37,7 +37,7 @@ type Line struct {
 	Message string    `json:"message"`
 }
 
-// logHead is the record of the end of a log.
+// logHead is the record of how many batches and lines a log has had. The lines are in the batches.
 type logHead struct {
 	Batch int64 `json:"batch"` // the number of the newest batch, from 1
 	Lines int64 `json:"lines"` // how many lines were written so far
@@ -49,8 +49,8 @@ type logBatch struct {
 	Lines []Line `json:"lines"`
 }
 
-// sizeOf returns the size of a record in the store, in bytes. There a control character of a message takes up
-// to six bytes.
+// sizeOf returns the size of a record in the store, in bytes. In the store, a control character of a message
+// takes up to six bytes.
 func sizeOf(record any) int {
 	data, _ := keyspace.Encode("", record)
 	return len(data)
@@ -60,10 +60,10 @@ func sizeOf(record any) int {
 // one transaction.
 const MaxPerUpdate = 15
 
-// AppendAll adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A log
-// keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages above 64 KiB, as the store
-// encodes them, and notes that in the message. A file on the machine has the full text. Each log should have
-// only one writer, since the transactions of two writers would conflict.
+// AppendAll adds lines to logs. The keys of logs are the names of units ("wordpress/0") and machines
+// ("machine-0"). A log keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages that
+// take more than 64 KiB in the store, and notes that in the message. A file on the machine contains the full
+// text. Each log should have only one writer, since the transactions of two writers would conflict.
 func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
 	parts := map[string][][]Line{}
 	for source, lines := range logs {
@@ -74,12 +74,13 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 
 	for len(parts) > 0 {
 		if err := s.Update(ctx, func(tx *state.Tx) error { return appendParts(tx, parts) }); err != nil {
-			return fmt.Errorf("cannot log for %q: %w", slices.Sorted(maps.Keys(parts)), err)
+			return fmt.Errorf("cannot write the logs of %q: %w", slices.Sorted(maps.Keys(parts)), err)
 		}
 
-		for source, rest := range parts {
-			parts[source] = rest[1:]
-			if len(rest) == 1 {
+		// The first part of each log is written.
+		for source, remaining := range parts {
+			parts[source] = remaining[1:]
+			if len(remaining) == 1 {
 				delete(parts, source)
 			}
 		}
@@ -88,12 +89,12 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 	return nil
 }
 
-// Append is AppendAll for the log of one unit or machine.
+// Append does what AppendAll does, for the log of one unit or machine.
 func Append(ctx context.Context, s *state.State, source string, lines []Line) error {
 	return AppendAll(ctx, s, map[string][]Line{source: lines})
 }
 
-// splitLines splits lines into parts that each fit in one batch.
+// splitLines splits lines into parts that each fit in one batch. It shortens lines that do not fit.
 func splitLines(lines []Line) (parts [][]Line) {
 	var part []Line
 	size := 0
@@ -116,21 +117,23 @@ func splitLines(lines []Line) (parts [][]Line) {
 	return parts
 }
 
-// shorten shortens the line's message until the line fits in a batch.
+// shorten shortens the line's message until the line fits in a batch. A message can need several attempts,
+// since it can take up to six times its length in the store.
 func shorten(l Line) Line {
 	message := l.Message
 	limit := maxLogBatchBytes - 2*lineOverheadBytes - len(l.Hook)
 	l.Message = state.Truncate(message, limit)
 	for sizeOf(l) > maxLogBatchBytes && limit > lineOverheadBytes {
 		limit /= 2
-		// The note in the message must count all the bytes that are missing.
+		// Truncate the whole message, so that the note at its end counts all missing bytes.
 		l.Message = state.Truncate(message, limit)
 	}
 
 	return l
 }
 
-// appendParts appends the first part of each log's lines. It needs two round trips for any number of logs.
+// appendParts appends the first part of each log's lines, in tx. It needs two round trips for any number of
+// logs: one for the heads, and one for the newest batches.
 func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 	var headKeys []string
 	for source := range parts {
@@ -154,8 +157,8 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 		return err
 	}
 
-	for source, rest := range parts {
-		if err := appendPart(tx, source, heads[source], rest[0]); err != nil {
+	for source, remaining := range parts {
+		if err := appendPart(tx, source, heads[source], remaining[0]); err != nil {
 			return err
 		}
 	}
@@ -163,7 +166,9 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 	return nil
 }
 
-// appendPart appends lines to a log. They must fit in one batch.
+// appendPart appends lines, which must fit in one batch, to a log. It adds them to the newest batch. If that
+// batch is full or does not exist, appendPart begins a new batch, and removes the oldest batch beyond
+// maxLogBatches.
 func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	newest := keys.LogBatch(source, head.Batch)
 	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), newest)
@@ -176,7 +181,8 @@ func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	}
 
 	size := len(stored)
-	if head.Batch == 0 || size >= fullLogBatchBytes || size+sizeOf(lines) > maxLogBatchBytes {
+	isFull := size >= fullLogBatchBytes || size+sizeOf(lines) > maxLogBatchBytes
+	if head.Batch == 0 || isFull {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
 		tx.Keys().Remove(keys.LogBatch(source, head.Batch-maxLogBatches))
@@ -191,17 +197,17 @@ func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	return tx.Keys().Put(keys.LogHead(source), head)
 }
 
-// Filter selects lines; the zero value selects all.
+// Filter selects lines. The zero value selects all lines.
 type Filter struct {
-	Sources []string          // only lines of these units and machines
-	Level   string            // only lines of this level or higher
+	Sources []string          // only lines of these units and machines; empty means all
+	Level   string            // only lines of this level or higher; empty means all
 	Since   time.Time         // only lines from this time on; zero means any time
-	Last    int               // at most this many of the lines that the other filters select, the newest
+	Last    int               // only the newest lines, this many, of those that the other fields select; 0 means all
 	Matches func(l Line) bool // only lines for which Matches returns true; nil means all lines
-	After   map[string]int64  // only lines with a greater Seq, by source
+	After   map[string]int64  // for each source, only lines with a greater Seq
 }
 
-// Read reads the log lines that the filter selects, by time.
+// Read reads the log lines that the filter selects, sorted by time.
 func Read(v *state.View, f Filter) ([]Line, error) {
 	level, err := ParseLevel(f.Level)
 	if err != nil {
@@ -214,11 +220,11 @@ func Read(v *state.View, f Filter) ([]Line, error) {
 
 	var lines []Line
 	for _, source := range sources {
-		own, err := readSource(v, source, level, f)
+		ofSource, err := readSource(v, source, level, f)
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, own...)
+		lines = append(lines, ofSource...)
 	}
 
 	slices.SortStableFunc(lines, func(a, b Line) int { return a.Time.Compare(b.Time) })
@@ -228,9 +234,9 @@ func Read(v *state.View, f Filter) ([]Line, error) {
 	return lines, nil
 }
 
-// ReadNew reads the lines of each source for which wants returns true and that has lines after f.After. It
-// also returns the ends of all logs, for the next f.After. To follow logs, wait for changes of the scope
-// [Watch] after the View's revision, and call ReadNew again.
+// ReadNew reads the lines after f.After that the filter selects, from each source for which wants returns
+// true. It also returns the ends of all logs, for the next f.After. To follow logs, wait for changes of the
+// scope [Watch] after the View's revision, and call ReadNew again.
 func ReadNew(
 	v *state.View, f Filter, wants func(source string) bool,
 ) (lines []Line, ends map[string]int64, err error) {
@@ -262,11 +268,11 @@ func Ends(v *state.View) (map[string]int64, error) {
 	return ends, err
 }
 
-// Sources returns the requested sources. If none are requested, it returns all units and machines that have a
-// log.
-func Sources(v *state.View, asked []string) ([]string, error) {
-	if len(asked) > 0 {
-		return asked, nil
+// Sources returns the requested sources. If no sources are requested, it returns all units and machines that
+// have a log.
+func Sources(v *state.View, requested []string) ([]string, error) {
+	if len(requested) > 0 {
+		return requested, nil
 	}
 	kvs, err := v.Keys().List(keys.LogHeads)
 	if err != nil {
@@ -281,8 +287,8 @@ func Sources(v *state.View, asked []string) ([]string, error) {
 	return sources, nil
 }
 
-// readSource returns the lines of one log that the filter selects. It reads batches from the newest
-// backwards, and stops when it has enough lines.
+// readSource returns the lines of one log that the filter selects. level is the rank of f.Level. readSource
+// reads batches from the newest backwards, and stops when it has enough lines. It skips damaged records.
 func readSource(v *state.View, source string, level int, f Filter) ([]Line, error) {
 	head, _, err := keyspace.Load[logHead](v.Keys(), keys.LogHead(source))
 	if err != nil && !v.Keys().Skips(err) {
@@ -307,7 +313,9 @@ func readSource(v *state.View, source string, level int, f Filter) ([]Line, erro
 			}
 		}
 
-		if !ok || batch.First <= f.After[source]+1 || f.Last > 0 && len(lines) >= f.Last {
+		hasOlderLines := ok && batch.First > f.After[source]+1
+		hasEnough := f.Last > 0 && len(lines) >= f.Last
+		if !hasOlderLines || hasEnough {
 			break
 		}
 	}
@@ -316,14 +324,18 @@ func readSource(v *state.View, source string, level int, f Filter) ([]Line, erro
 	return lines, nil
 }
 
-// selects reports whether the filter selects a line; level is the rank of f.Level. It ignores Sources and
+// selects reports whether the filter selects a line. level is the rank of f.Level. selects ignores Sources and
 // Last.
 func (f Filter) selects(l Line, level int) bool {
-	return l.Seq > f.After[l.Source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) &&
-		(f.Matches == nil || f.Matches(l))
+	isNew := l.Seq > f.After[l.Source]
+	if !isNew || levelRank(l.Level) < level || l.Time.Before(f.Since) {
+		return false
+	}
+	return f.Matches == nil || f.Matches(l)
 }
 
-// Watch returns the [state.Scope] of the logs of the given units and machines, or all logs if none are given.
+// Watch returns the [state.Scope] of the logs of the given units and machines. If no sources are given, it
+// returns the scope of all logs.
 func Watch(sources ...string) state.Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)
@@ -337,18 +349,24 @@ func Watch(sources ...string) state.Scope {
 }
 
 // ParseLevel returns a level's rank, from 1 for TRACE. It returns 0 for an empty level, and an error for an
-// unknown one.
+// unknown level.
 func ParseLevel(level string) (int, error) {
-	if n := levelRank(level); n > 0 || level == "" {
-		return n, nil
+	if level == "" {
+		return 0, nil
 	}
-	return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
+
+	rank := levelRank(level)
+	if rank == 0 {
+		return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
+	}
+	return rank, nil
 }
 
 // levelRank returns the rank of a level, from 1 for TRACE. It returns 0 if the text is not a level.
 func levelRank(level string) int {
-	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"},
-		strings.ToUpper(level))
+	levels := []string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
+	i := slices.Index(levels, strings.ToUpper(level)) // -1 if the text is not a level
+	return i + 1
 }
 
 // Remove removes all lines of a unit's or machine's log.

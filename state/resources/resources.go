@@ -34,20 +34,23 @@ type Resource struct {
 	Revision int `json:"store-revision,omitempty"`
 }
 
-// Identity distinguishes one version of a resource from the next.
+// Identity returns the resource's version, which distinguishes a resource from its other versions.
 func (r Resource) Identity() any { return r.Version }
 
-// Put gives a service the next version of a resource, whose content [state.State.PutFile] must have stored.
-// It returns the resource as it is stored. It changes nothing if the content and the file's name are the same as
-// before. It returns [state.ErrNotFound] if the service does not exist or its charm does not declare the resource,
-// and [state.ErrDead] if the service is dying.
-func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot attach resource %q to application %q: %w", r.Name, service, err)
-		}
-	}()
+// Put gives a service the next version of a resource, and returns the resource as it is stored. The caller
+// must have stored the content with [state.State.PutFile]. Put changes nothing if the content and the file's
+// name are the same as in the current version. It returns [state.ErrNotFound] if the service does not exist
+// or its charm does not declare the resource, and [state.ErrDead] if the service is dying.
+func Put(tx *state.Tx, service string, r Resource) (Resource, error) {
+	stored, err := put(tx, service, r)
+	if err != nil {
+		return stored, fmt.Errorf("cannot attach resource %q to application %q: %w", r.Name, service, err)
+	}
+	return stored, nil
+}
 
+// put does what Put does, but does not wrap its errors.
+func put(tx *state.Tx, service string, r Resource) (Resource, error) {
 	s, err := tx.AliveService(service)
 	if err != nil {
 		return r, err
@@ -62,22 +65,19 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	}
 
 	key := keys.Resource(s.Name, r.Name)
-	old, there, err := keyspace.Load[Resource](tx.Keys(), key)
+	old, exists, err := keyspace.Load[Resource](tx.Keys(), key)
 	if err != nil {
 		return r, err
 	}
-	if there && old.SHA256 == r.SHA256 && old.File == r.File {
+	isSame := old.SHA256 == r.SHA256 && old.File == r.File
+	if exists && isSame {
 		old.Name = r.Name
 		return old, nil
 	}
 
-	if !there {
-		all, err := List(tx.View, s.Name)
-		if err != nil {
+	if !exists {
+		if err := checkCount(tx.View, s.Name); err != nil {
 			return r, err
-		}
-		if len(all) >= MaxPerService {
-			return r, fmt.Errorf("the application already has %d resources, which is the limit", len(all))
 		}
 	}
 
@@ -93,6 +93,18 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	return r, tx.Keys().Put(key, r)
 }
 
+// checkCount returns an error if the service cannot have another resource.
+func checkCount(v *state.View, service string) error {
+	attached, err := List(v, service)
+	if err != nil {
+		return err
+	}
+	if len(attached) >= MaxPerService {
+		return fmt.Errorf("the application already has %d resources, which is the limit", len(attached))
+	}
+	return nil
+}
+
 // Get reads a service's resource. It returns [state.ErrNotFound] if the service does not have the resource.
 func Get(v *state.View, service, name string) (Resource, error) {
 	r, err := keyspace.LoadExisting[Resource](v.Keys(), keys.Resource(service, name),
@@ -101,7 +113,7 @@ func Get(v *state.View, service, name string) (Resource, error) {
 	return r, err
 }
 
-// List reads the resources of a service, by name.
+// List reads the resources of a service, sorted by name.
 func List(v *state.View, service string) ([]Resource, error) {
 	return keyspace.LoadChildren(v.Keys(), keys.ServiceResources(service), func(r *Resource, name string) {
 		r.Name = name

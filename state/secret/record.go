@@ -76,9 +76,25 @@ func (r *Record) AddRevision(now time.Time) {
 	r.Revisions[r.Latest] = Revision{Created: now}
 }
 
-// SetExpiry sets when the newest revision expires.
+// DropRevision undoes AddRevision, before the newest revision was stored. Units that track this revision then
+// track the revision before it.
+func (r *Record) DropRevision() {
+	delete(r.Revisions, r.Latest)
+	r.Latest--
+
+	for unit, c := range r.Consumers {
+		c.Revision = min(c.Revision, r.Latest)
+		c.Told = min(c.Told, r.Latest)
+		r.Consumers[unit] = c
+	}
+}
+
+// SetExpiry sets when the newest revision expires. It does nothing if that revision was removed.
 func (r *Record) SetExpiry(at time.Time) {
-	rev := r.Revisions[r.Latest]
+	rev, exists := r.Revisions[r.Latest]
+	if !exists {
+		return
+	}
 	rev.Expires = at
 	rev.DueAt = at
 	r.Revisions[r.Latest] = rev

@@ -15,12 +15,13 @@ import (
 	"bijou/state/osutil"
 )
 
-// PutCharm replaces the charm in the unit's directory, and keeps the files that hooks have created in the
-// charm's directory. tools has the names of the hook tools, since charms can contain symlinks to them. Tests
-// use fault to interrupt it at named points.
+// PutCharm replaces the charm in the unit's directory with the charm of this URL. It keeps the files that
+// hooks have created in the charm's directory. tools are the names of the hook tools, since charms can
+// contain symlinks to them. PutCharm calls fault at named points, where a test can kill the process.
 //
-// PutCharm can be killed at any point and run again. The directory always has either the whole old charm or
-// the whole new one.
+// PutCharm can be killed at any point and run again. The directory then contains the whole old charm or the
+// whole new charm. On a file system that cannot exchange two directories, it can also contain no charm until
+// the next call.
 func PutCharm(
 	ctx context.Context,
 	st *state.State,
@@ -36,7 +37,7 @@ func PutCharm(
 	return nil
 }
 
-// putCharm does what PutCharm does.
+// putCharm does what PutCharm does, but does not wrap its errors.
 func (f Folder) putCharm(
 	ctx context.Context,
 	st *state.State,
@@ -83,8 +84,8 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder,
 	})
 }
 
-// downloadCharm downloads a charm's archive to an unlinked file. It always creates the file under the same
-// name and then removes the name, so that killed deploys leave at most one file.
+// downloadCharm downloads a charm's archive to a file that has no name. It creates the file as charm.zip, and
+// removes that name before the download. So even if many deployments are killed, at most one file remains.
 func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
 	blob, err := st.OpenBlob(ctx, sum)
 	if err != nil {
@@ -96,11 +97,11 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 	if err != nil {
 		return nil, err
 	}
-
 	if err := os.Remove(file.Name()); err != nil {
 		file.Close()
 		return nil, err
 	}
+
 	if _, err := io.Copy(file, blob); err != nil {
 		file.Close()
 		return nil, err
@@ -110,14 +111,17 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 }
 
 // replaceCharm swaps charm.new with charm, and keeps the files that hooks have created in charm. Until the
-// swap has succeeded, the list of files that came with a charm has the files of both charms. So the old
-// charm's files are still in the list if the swap fails.
+// swap has succeeded, the list of the files that came with a charm contains the files of both charms. So the
+// old charm's files are still in the list if the swap fails.
 func (f Folder) replaceCharm(fault func(point string)) error {
 	fresh, err := f.unpackedFiles()
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
+
+	_, err = os.Lstat(f.Charm())
+	isFirstCharm := errors.Is(err, fs.ErrNotExist)
+	if isFirstCharm {
 		fault("before-swap")
 		if err := f.writeCharmFileList(fresh); err != nil {
 			return err
@@ -143,8 +147,8 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 	return f.writeCharmFileList(fresh)
 }
 
-// swapCharm swaps charm.new with charm in one step, and removes the old charm. On file systems that cannot
-// exchange two directories, it uses two renames.
+// swapCharm swaps charm.new with charm in one step, and removes the old charm. On a file system that cannot
+// exchange two directories, it uses two renames. The swap is durable when swapCharm returns.
 func (f Folder) swapCharm(fault func(point string)) error {
 	if err := f.exchangeCharm(fault); err != nil {
 		return err
@@ -157,7 +161,7 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	return nil
 }
 
-// exchangeCharm does what swapCharm does, but does not sync the swap.
+// exchangeCharm does what swapCharm does, but the swap may not be durable yet if there was no old charm.
 func (f Folder) exchangeCharm(fault func(point string)) error {
 	fresh := f.Path("charm.new")
 	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, f.Charm(), unix.RENAME_EXCHANGE)
@@ -166,7 +170,7 @@ func (f Folder) exchangeCharm(fault func(point string)) error {
 		fault("after-exchange")
 		return f.removeReplaced(fresh)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // there is no old charm
 		return os.Rename(fresh, f.Charm())
 	}
 
@@ -201,16 +205,18 @@ func (f Folder) removeReplaced(old string) error {
 	return os.RemoveAll(old)
 }
 
-// restoreOldCharm puts charm.old back if a swap was interrupted while no charm was in place.
+// restoreOldCharm puts charm.old back if swapByRename was killed while no charm was in place. If a charm is
+// in place, it does nothing.
 func (f Folder) restoreOldCharm() error {
-	if _, err := os.Lstat(f.Charm()); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Lstat(f.Charm())
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	if !isMissing {
 		return err
 	}
 
-	// There is no charm.old before the first deployment.
-	err := os.Rename(f.Path("charm.old"), f.Charm())
+	err = os.Rename(f.Path("charm.old"), f.Charm())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil // no charm was ever deployed
 	}
 	return err
 }

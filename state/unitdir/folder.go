@@ -24,7 +24,7 @@ import (
 
 // Folder is the directory of a unit on its machine, agents/unit-SERVICE-N:
 //
-//	charm/       the charm; replaced as a whole, except for files that its hooks have made
+//	charm/       the charm; replaced as a whole, except for files that hooks have created
 //	charm.files  the list of the files that came with charms
 //	tools        a symlink to the hook tools of the running agent
 //	hook.json    the process of the running hook
@@ -33,7 +33,7 @@ import (
 //	hook.lock    locked by that agent, exclusively while a hook runs; see HookLock
 //	storage/     for each bound storage, a symlink to its location
 //
-// Other files belong to the charm, and are kept by upgrades. units/SERVICE-N, the path in older binaries, is
+// Upgrades keep all other files, which belong to the charm. units/SERVICE-N, the path in older binaries, is
 // a symlink to the directory.
 type Folder string
 
@@ -65,20 +65,23 @@ func (f Folder) Charm() string { return f.Path("charm") }
 func (f Folder) Log() string { return f.Path("hooks.log") }
 
 // Lock creates the unit's directory and locks it until the returned file is closed or the process ends. It
-// waits while another agent holds the lock, and logs that once.
+// waits while another agent holds the lock, and logs that once. It returns ctx's error if ctx is done before
+// that.
 func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
-	for said := false; ; {
+	logged := false
+	for {
 		lock, err := f.tryLock()
 		if err == nil {
 			return lock, nil
 		}
-		if !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+		canRetry := errors.Is(err, osutil.ErrLocked) || errors.Is(err, fs.ErrNotExist)
+		if !canRetry {
 			return nil, fmt.Errorf("cannot lock the unit's directory %q: %w", f, err)
 		}
 
-		if !said {
+		if !logged {
 			log.Warn("another agent runs this unit; waiting until it ends", "folder", string(f))
-			said = true
+			logged = true
 		}
 
 		if err := backoff.Sleep(ctx, 500*time.Millisecond); err != nil {
@@ -110,23 +113,26 @@ func (f Folder) tryLock() (*os.File, error) {
 	return lock, nil
 }
 
+// tryLockFile locks the directory's file that is called lock. It returns [osutil.ErrLocked] if another
+// process has the lock.
 func (f Folder) tryLockFile() (*os.File, error) {
 	return osutil.TryLockFile(f.Path("lock"), os.O_CREATE|os.O_RDWR)
 }
 
 // LinkTools makes the directory's symlink to the hook tools point to tools.
 func (f Folder) LinkTools(tools string) error {
-	if now, err := os.Readlink(f.ToolsPath()); err == nil && now == tools {
+	if current, err := os.Readlink(f.ToolsPath()); err == nil && current == tools {
 		return nil
 	}
 
-	// An earlier call may have been killed before it renamed its link. If none was, Remove fails.
-	beside := f.ToolsPath() + ".new"
-	_ = os.Remove(beside)
-	if err := os.Symlink(tools, beside); err != nil {
+	// Rename replaces the old symlink in one step. A call that was killed can have left the new symlink behind.
+	// Otherwise Remove fails.
+	newLink := f.ToolsPath() + ".new"
+	_ = os.Remove(newLink)
+	if err := os.Symlink(tools, newLink); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
-	if err := os.Rename(beside, f.ToolsPath()); err != nil {
+	if err := os.Rename(newLink, f.ToolsPath()); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
 
@@ -143,8 +149,8 @@ func (f Folder) Remove() error {
 	return f.RemoveAll()
 }
 
-// RemoveAll removes the unit's directory, and then the symlink to it. In this order, an interruption cannot
-// leave a directory without its symlink.
+// RemoveAll releases the unit's storage, and then removes the unit's directory and the symlink to the
+// directory. In this order, an interruption cannot leave a directory without its symlink.
 func (f Folder) RemoveAll() error {
 	if err := ReleaseUnit(string(f)); err != nil {
 		return err
@@ -156,10 +162,10 @@ func (f Folder) RemoveAll() error {
 	return os.RemoveAll(string(f.Legacy()))
 }
 
-// moveFromLegacy moves the unit's directory here from the path of older binaries. It returns an error while
-// an agent runs the unit there. It can be killed at any point and run again, since the directory is always at
-// one of the two paths. The legacy path becomes a symlink. On a file system that cannot exchange the two, the
-// caller must make that symlink.
+// moveFromLegacy moves the unit's directory from the legacy path to f, and makes the legacy path a symlink.
+// It does nothing if there is no directory at the legacy path. It returns an error while an agent runs the
+// unit there. It can be killed at any point and run again, since the directory is always at one of the two
+// paths. On some file systems it does not create the symlink, so the caller must create a missing symlink.
 func (f Folder) moveFromLegacy() error {
 	former := string(f.Legacy())
 	info, err := os.Lstat(former)
@@ -170,8 +176,7 @@ func (f Folder) moveFromLegacy() error {
 		return err
 	}
 	if !info.IsDir() {
-		// It is the symlink of an earlier move.
-		return nil
+		return nil // the symlink of an earlier move
 	}
 
 	lock, err := f.Legacy().tryLockFile()
@@ -180,15 +185,14 @@ func (f Folder) moveFromLegacy() error {
 	}
 	defer lock.Close()
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
-		return fmt.Errorf("the unit has a second directory, %q: move the wrong one away", former)
+		return fmt.Errorf("the unit has two directories, %q and %q: move the wrong directory away", string(f), former)
 	}
 
-	// Make the symlink at the new path first. It points to its own path, until it changes places with the
-	// directory in one step.
+	// Create the symlink at the new path first, where it points to itself. Then the symlink and the directory
+	// change places in one step.
 	if err := f.linkFrom(string(f)); err != nil {
 		return err
 	}
-
 	if err := f.exchangeLinkFor(former); err != nil {
 		return err
 	}
@@ -212,46 +216,50 @@ func (f Folder) exchangeLinkFor(former string) error {
 	return os.Rename(former, string(f))
 }
 
-// linkFrom makes path a symlink to the unit's directory. It does nothing if path exists. Older binaries need
-// the legacy path, and so do hooks that have recorded it.
+// linkFrom makes path a relative symlink to the unit's directory, ../agents/unit-SERVICE-N. It does nothing
+// if path exists. Older binaries need such a symlink at the legacy path. Hooks that have recorded that path
+// also need it.
 func (f Folder) linkFrom(path string) error {
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 
-	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
-	if err := os.Symlink(to, path); err != nil && !errors.Is(err, fs.ErrExist) {
+	target := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
+	if err := os.Symlink(target, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 
 	return nil
 }
 
-// Storage is a storage on its machine. A unit finds it at Location.
+// Storage is a storage on its machine. A unit finds the storage's content at Location.
 type Storage struct {
 	state.Storage
 	Folder string // the directory with the content
-	Base   string // the operator's directory that has Folder in it; empty if Folder is in the machine's directory
+	Base   string // the operator's directory that contains Folder; empty if Folder is in the machine's directory
 }
 
-// StorageOf returns the storage of the unit with its paths.
+// StorageOf returns the unit's storage s with the paths of its directories.
 func (f Folder) StorageOf(environment string, s state.Storage) Storage {
 	return StorageOf(f.machineDir(), environment, s)
 }
 
+// machineDir returns the machine's directory, which contains agents/unit-SERVICE-N.
 func (f Folder) machineDir() string { return filepath.Dir(filepath.Dir(string(f))) }
 
-// StorageOf returns the storage with its paths. Its directory is in the machine's directory, or in the
-// operator's directory that the pool names.
+// StorageOf returns storage s with the paths of its directories. The storage's own directory is in the
+// machine's directory, or in the operator's directory that the pool names, as in host:/srv. A unit without a
+// location for the storage finds the content in that own directory. environment is the environment's name.
 func StorageOf(machineDir, environment string, s state.Storage) Storage {
 	name := strings.ReplaceAll(s.ID, "/", "-")
-	one := Storage{Storage: s, Folder: filepath.Join(machineDir, StorageDir, name)}
+	located := Storage{Storage: s, Folder: filepath.Join(machineDir, StorageDir, name)}
 	if base, ok := strings.CutPrefix(s.Pool, charm.PoolHost+":"); ok {
-		one.Base = base
-		one.Folder = filepath.Join(base, environment+"-"+name)
+		located.Base = base
+		located.Folder = filepath.Join(base, environment+"-"+name)
 	}
-	one.Location = cmp.Or(s.Location, one.Folder)
-	return one
+
+	located.Location = cmp.Or(s.Location, located.Folder)
+	return located
 }
 
 // CheckFree returns an error unless the storage's directory is empty or missing. For a storage in an
@@ -286,32 +294,34 @@ func (s Storage) checkBase() error {
 	if s.Base == "" {
 		return nil
 	}
-	return checkThere(s.Base)
+	return checkDirExists(s.Base)
 }
 
-// checkThere returns an error unless the path leads to a directory.
-func checkThere(folder string) error {
+// checkDirExists returns an error unless the path leads to a directory.
+func checkDirExists(folder string) error {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return fmt.Errorf("the directory %s does not exist", folder)
 	}
 	return nil
 }
 
-// notePath returns the path of the symlink to a bound storage's location.
+// notePath returns the path of the symlink to a bound storage's location. The symlink notes where the storage
+// is mounted, and remains until the storage is released.
 func (f Folder) notePath(id string) string {
 	return f.Path(filepath.Join(Notes, strings.ReplaceAll(id, "/", "-")))
 }
 
 // MissingStorage returns the ids of the unit's bound storages whose directories are missing. It ignores
 // storage that is being detached, and storage in memory, which does not survive a restart.
-func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []string) {
-	for _, s := range all {
-		goes := s.State == state.StorageDetaching || s.State == state.StorageUnbinding
-		if !s.Bound || goes || s.Pool == charm.PoolTmpFS {
+func (f Folder) MissingStorage(environment string, storages []state.Storage) (ids []string) {
+	for _, s := range storages {
+		isMemory := s.Pool == charm.PoolTmpFS
+		isDetaching := s.State == state.StorageDetaching || s.State == state.StorageUnbinding
+		if !s.Bound || isDetaching || isMemory {
 			continue
 		}
 
-		if checkThere(f.StorageOf(environment, s).Folder) != nil {
+		if err := checkDirExists(f.StorageOf(environment, s).Folder); err != nil {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -319,20 +329,21 @@ func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []s
 	return ids
 }
 
-// BindStorage creates the storage's directory and binds it to its location. It can be repeated. If the
-// directory was bound before and is missing, for example because its disk is not mounted, BindStorage returns
-// an error instead of creating an empty directory. This does not apply to storage in memory.
+// BindStorage creates the storage's directory and binds the directory to its location. It is idempotent. If
+// the storage was bound before and its directory is missing, for example because its disk is not mounted,
+// BindStorage returns an error instead of creating an empty directory. For storage in memory it creates the
+// directory again.
 func (f Folder) BindStorage(s Storage) error {
 	isMemory := s.Pool == charm.PoolTmpFS
 	if s.Bound && !isMemory {
-		if err := checkThere(s.Folder); err != nil {
+		if err := checkDirExists(s.Folder); err != nil {
 			return err
 		}
 	}
-
 	if err := s.checkBase(); err != nil {
 		return err
 	}
+
 	if err := osutil.MkdirAll(s.Folder, 0o755); err != nil {
 		return err
 	}
@@ -352,7 +363,7 @@ func (f Folder) BindStorage(s Storage) error {
 	}
 
 	// Another storage may be bound at the location. If the note stayed, a release of this storage would
-	// unmount the other one.
+	// unmount the other storage.
 	if removeErr := os.Remove(note); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 		return errors.Join(err, removeErr)
 	}
@@ -360,13 +371,15 @@ func (f Folder) BindStorage(s Storage) error {
 	return err
 }
 
+// isSameFolder reports whether both paths exist and lead to the same directory, for example through a bind
+// mount.
 func isSameFolder(a, b string) bool {
-	one, err := os.Stat(a)
-	other, otherErr := os.Stat(b)
-	return err == nil && otherErr == nil && os.SameFile(one, other)
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// ReleaseStorage unmounts a storage from its location. It returns an error if processes use it.
+// ReleaseStorage unmounts a storage from its location. It returns an error if processes use the storage.
 func (f Folder) ReleaseStorage(id string) error {
 	return osutil.ReleaseMount(f.notePath(id), osutil.IfUnused)
 }

@@ -11,12 +11,13 @@ import (
 )
 
 // HookLock is the lock on a unit's hooks, in the file hook.lock in the unit's directory. The agent that runs
-// the unit holds it shared, and exclusively while a hook runs. [Folder.TryQuiesce] also holds it shared, and
-// so keeps hooks from starting. The kernel releases a lock when the process that holds it exits.
+// the unit holds the lock exclusively while hooks run, and shared at all other times. A process that quiesces
+// the unit with [Folder.TryQuiesce] holds the lock shared, so the agent cannot start a hook. The kernel
+// releases a lock when the process that holds it exits.
 type HookLock struct{ file *os.File }
 
-// OpenHookLock creates the file, and holds the lock shared until it is closed. Only the agent that holds the
-// directory's lock may call it.
+// OpenHookLock creates the lock's file, and holds the lock shared until Close. The caller must be the agent
+// that holds the lock of the directory.
 func (f Folder) OpenHookLock() (*HookLock, error) {
 	file, err := osutil.Share(f.hookLockPath(), os.O_CREATE|os.O_RDWR)
 	if err != nil {
@@ -25,9 +26,10 @@ func (f Folder) OpenHookLock() (*HookLock, error) {
 	return &HookLock{file}, nil
 }
 
+// hookLockPath returns the path of the file of the HookLock.
 func (f Folder) hookLockPath() string { return f.Path("hook.lock") }
 
-// TryBegin takes the lock exclusively, until End, so that a hook can run. It returns false if the unit is
+// TryBegin takes the lock exclusively until End, so that hooks can run. It returns false if the unit is
 // quiesced.
 func (l *HookLock) TryBegin() (bool, error) {
 	err := osutil.TryAlone(l.file)
@@ -46,23 +48,25 @@ func (l *HookLock) Close() error { return l.file.Close() }
 // TryQuiesce returns these errors if a later attempt can succeed.
 var (
 	// ErrHookRuns is returned while a hook is running.
-	ErrHookRuns = errors.New("a hook runs")
-	// ErrAgentUnaware is returned while the unit's agent does not have a HookLock: its binary is too old, or
+	ErrHookRuns = errors.New("a hook is running")
+	// ErrAgentUnaware is returned while the unit's agent does not use a HookLock: its binary is too old, or
 	// the agent is just starting.
 	ErrAgentUnaware = errors.New("cannot request that the unit's agent stop running hooks")
 )
 
-// Quiesced keeps hooks of a unit from starting until it is closed.
+// Quiesced holds the locks of a quiesced unit: no hook of the unit can start until Close.
 type Quiesced struct {
 	folder Folder
 	held   []*os.File // the locked files; empty if no agent has ever locked the directory
 }
 
-// TryQuiesce keeps hooks of the unit from starting, even if no agent runs the unit now. Several processes can
-// quiesce a unit at the same time. TryQuiesce does not create files, since the agent may run as a different
-// user. It does not notice a hook whose agent was killed. It returns ErrHookRuns or ErrAgentUnaware if a later
-// attempt can succeed.
-func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
+// TryQuiesce locks the unit's directory so that no hook of the unit can start until the returned lock is
+// closed. It also works if no agent runs the unit now. Several processes can quiesce a unit at the same time.
+// It returns ErrHookRuns or ErrAgentUnaware if a later attempt can succeed.
+//
+// TryQuiesce does not create files, since the agent may run as a different user. It does not notice a running
+// hook whose agent was killed.
+func (f Folder) TryQuiesce() (*Quiesced, error) {
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Quiesced{folder: f}, nil
@@ -71,69 +75,71 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 		return nil, err
 	}
 
-	// Only one process at a time tries the locks. Otherwise one of two could take the other's attempt for an
-	// agent or a hook.
-	turn, err := osutil.LockFile(resolved)
+	// Only one process at a time tries the locks. Otherwise a process could mistake the attempt of another
+	// process for an agent or a hook.
+	attempt, err := osutil.LockFile(resolved)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Quiesced{folder: f}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer turn.Close()
+	defer attempt.Close()
 
 	q := &Quiesced{folder: Folder(resolved)}
-	defer func() {
-		if err != nil {
-			_ = q.Close()
-		}
-	}()
+	if err := q.tryLocks(); err != nil {
+		_ = q.Close()
+		return nil, err
+	}
+	return q, nil
+}
 
+// tryLocks takes the locks that keep agents and hooks of the unit from starting. The caller must close q even
+// after an error. Only one process at a time can call tryLocks for a unit.
+func (q *Quiesced) tryLocks() error {
 	hookLockInUse, err := q.folder.isHookLockInUse()
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	// An agent holds this lock exclusively, so none can start while q shares it. If an agent has the lock and
-	// nobody holds the hook lock, then the agent does not use the hook lock.
+	// An agent holds the lock of the directory exclusively, so no agent can start while q shares that lock.
+	// If an agent is running and nobody holds the hook lock, then that agent does not use the hook lock.
 	err = q.hold(osutil.TryShare, q.folder.Path("lock"))
 	isAgentRunning := errors.Is(err, osutil.ErrLocked)
-	switch {
-	case isAgentRunning && !hookLockInUse:
-		return nil, ErrAgentUnaware
-	case err != nil && !isAgentRunning:
-		return nil, err
+	if err != nil && !isAgentRunning {
+		return err
+	}
+	if isAgentRunning && !hookLockInUse {
+		return ErrAgentUnaware
 	}
 
-	// A running agent shares the hook lock. It cannot take it exclusively for a hook while q also shares it.
+	// While q shares the hook lock, a running agent cannot take that lock exclusively for a hook.
 	err = q.hold(osutil.TryShare, q.folder.hookLockPath())
 	if errors.Is(err, osutil.ErrLocked) {
-		return nil, ErrHookRuns
+		return ErrHookRuns
 	}
-	if err != nil {
-		return nil, err
-	}
-
-	return q, nil
+	return err
 }
 
 // isHookLockInUse reports whether an agent, or another process that quiesces the unit, holds the hook lock. An
 // agent with an older binary does not use the lock.
 func (f Folder) isHookLockInUse() (bool, error) {
 	lock, err := osutil.TryLockFile(f.hookLockPath(), os.O_RDONLY)
-	switch {
-	case errors.Is(err, osutil.ErrLocked):
+	if errors.Is(err, osutil.ErrLocked) {
 		return true, nil
-	case errors.Is(err, fs.ErrNotExist):
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return false, err
 	}
 
 	return false, lock.Close()
 }
 
-// hold locks a file and keeps the lock. It does nothing if the file does not exist.
+// hold calls lock for the file at path, and keeps the locked file until Close. It does nothing if the file
+// does not exist.
 func (q *Quiesced) hold(lock func(path string, flag int) (*os.File, error), path string) error {
 	file, err := lock(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,15 +153,20 @@ func (q *Quiesced) hold(lock func(path string, flag int) (*os.File, error), path
 	return nil
 }
 
-// Holds reports whether no hook has started so far, as far as the locks can tell. If no agent had ever run the
-// unit, TryQuiesce had nothing to lock, and Holds reports whether an agent has started since then. It does not
-// notice that the agent was replaced by one with an older binary, which does not use the hook lock.
+// Holds reports whether no hook can have started since TryQuiesce. This is true while q holds a lock. If no
+// agent had ever run the unit, TryQuiesce had nothing to lock. In that case Holds returns true until an agent
+// has started.
+//
+// Holds does not notice if the agent was replaced by one with an older binary, which does not use the hook
+// lock.
 func (q *Quiesced) Holds() bool {
 	if len(q.held) > 0 {
 		return true
 	}
+
 	_, err := os.Stat(q.folder.Path("lock"))
-	return errors.Is(err, fs.ErrNotExist)
+	noAgentStarted := errors.Is(err, fs.ErrNotExist)
+	return noAgentStarted
 }
 
 // Folder returns the unit's directory.

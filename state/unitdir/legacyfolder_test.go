@@ -82,7 +82,7 @@ func TestTakeOverWaitsAndRefuses(t *testing.T) {
 	if err := os.MkdirAll(f.Charm(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.tryLock(); err == nil || !strings.Contains(err.Error(), "a second directory") {
+	if _, err := f.tryLock(); err == nil || !strings.Contains(err.Error(), "two directories") {
 		t.Errorf("two folders: %v", err)
 	}
 }

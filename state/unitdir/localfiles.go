@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,16 +18,18 @@ import (
 // fileSet is a set of slash-separated paths below the unit's charm directory.
 type fileSet map[string]bool
 
-// charmManifest lists the files that came with charms' archives. Hooks have created all other files in the
-// charm directory. Upgrades keep these files, since libraries of charms have their databases there.
+// charmManifest lists the files that came with charms' archives. All other files in the charm directory were
+// created by hooks. Upgrades keep the files of hooks, since charms' libraries store their databases in the
+// charm directory.
 type charmManifest struct {
 	Files []string `json:"files"`
 }
 
+// charmFileListPath returns the path of the file with the charmManifest.
 func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 
-// readCharmFileList returns the files that came with the charm. If there is no list, it returns an empty set,
-// so that all files count as created by hooks. It is better to keep a file of the old charm than to lose a
+// readCharmFileList returns the files that came with the charm. If there is no list, it returns an empty set.
+// All files then count as created by hooks, since it is better to keep a file of the old charm than to lose a
 // file of a hook.
 func (f Folder) readCharmFileList() (fileSet, error) {
 	var m charmManifest
@@ -41,10 +44,11 @@ func (f Folder) readCharmFileList() (fileSet, error) {
 	return files, nil
 }
 
-// writeCharmFileList writes the list of files that came with the charm.
-func (f Folder) writeCharmFileList(all ...fileSet) error {
+// writeCharmFileList writes the list of files that came with the charm. The list contains the files of all
+// sets.
+func (f Folder) writeCharmFileList(sets ...fileSet) error {
 	var m charmManifest
-	for _, files := range all {
+	for _, files := range sets {
 		for name := range files {
 			m.Files = append(m.Files, name)
 		}
@@ -57,7 +61,7 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 	return nil
 }
 
-// unpackedFiles returns the files in charm.new.
+// unpackedFiles returns the files and directories in charm.new.
 func (f Folder) unpackedFiles() (fileSet, error) {
 	files := fileSet{}
 	err := fs.WalkDir(os.DirFS(string(f)), "charm.new", func(name string, _ fs.DirEntry, err error) error {
@@ -70,10 +74,11 @@ func (f Folder) unpackedFiles() (fileSet, error) {
 	return files, err
 }
 
-// preserveLocalFiles adds the files that hooks have created in charm/ to charm.new/. If the new charm has a
-// file with the same name, the charm's file stays. It creates hard links instead of moving files. So the old
-// charm stays complete until the swap, and a process that has a file open continues to write to the same
-// file.
+// preserveLocalFiles adds the files that hooks have created in charm/ to charm.new/. old contains the files
+// that came with the old charm. If the new charm has a file with the same name, the new charm's file stays.
+//
+// preserveLocalFiles creates hard links instead of moving files. So the old charm stays complete until the
+// swap, and a process that has a file open continues to write to the same file.
 func (f Folder) preserveLocalFiles(old fileSet) error {
 	root, err := os.OpenRoot(string(f))
 	if err != nil {
@@ -81,18 +86,19 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	}
 	defer root.Close()
 
-	m := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
-	if err := m.preserveDir("."); err != nil {
+	p := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
+	if err := p.preserveDir("."); err != nil {
 		return fmt.Errorf("cannot keep the files that hooks have created: %w", osutil.InFolder(err, string(f)))
 	}
-	if err := m.syncDirs(); err != nil {
+	if err := p.syncDirs(); err != nil {
 		return osutil.InFolder(err, string(f))
 	}
 
-	return osutil.InFolder(m.restoreDirModes(), string(f))
+	return osutil.InFolder(p.restoreDirModes(), string(f))
 }
 
-// preserver links files that hooks have created from the old charm directory to the new one.
+// preserver links files that hooks have created from the old charm directory into the new charm directory. The
+// names that its methods take are relative to both directories.
 type preserver struct {
 	root        *os.Root        // the unit's directory
 	shipped     fileSet         // the files that came with the old charm
@@ -100,11 +106,14 @@ type preserver struct {
 	changedDirs map[string]bool // the directories that must be synced
 }
 
+// oldPath returns the path of a file in the old charm.
 func oldPath(name string) string { return path.Join("charm", name) }
+
+// newPath returns the path of a file in the new charm.
 func newPath(name string) string { return path.Join("charm.new", name) }
 
-// preserveDir preserves the local files of a directory. It ignores files that disappear during its work,
-// since processes that earlier hooks have started may still be running.
+// preserveDir adds the files that hooks have created in a directory to the new charm. It ignores files that
+// disappear while it works, since processes that earlier hooks have started may still be running.
 func (p *preserver) preserveDir(dir string) error {
 	f, err := p.root.Open(oldPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,38 +141,40 @@ func (p *preserver) preserveDir(dir string) error {
 	return nil
 }
 
-// preserveEntry adds an entry of the old charm's directory to the new one, unless the entry came with the old
+// preserveEntry adds an entry of the old charm's directory to the new charm, unless the entry came with the old
 // charm, or the new charm has an entry with that name. It also searches directories that it does not add.
 func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
-	there, err := p.root.Lstat(newPath(name))
+	inNew, err := p.root.Lstat(newPath(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err == nil {
-		if there.IsDir() && e.IsDir() {
+		if inNew.IsDir() && e.IsDir() {
 			return p.preserveDir(name)
 		}
 		return nil // the new charm's entry stays
 	}
 
+	cameWithCharm := p.shipped[name]
 	if e.IsDir() {
-		if !p.shipped[name] { // a hook has created the directory: keep it even if it is empty
+		if !cameWithCharm { // keep the directory of a hook even if the directory is empty
 			if err := p.ensureDir(name); err != nil {
 				return err
 			}
 		}
 		return p.preserveDir(name)
 	}
-	if p.shipped[name] {
+	if cameWithCharm {
 		return nil
 	}
 
-	if err := p.ensureDir(path.Dir(name)); err != nil {
+	parent := path.Dir(name)
+	if err := p.ensureDir(parent); err != nil {
 		return err
 	}
-
-	p.changedDirs[path.Dir(name)] = true
-	if err := p.linkOrCopy(name, e.Type()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	p.changedDirs[parent] = true
+	err = p.linkOrCopy(name, e.Type())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 
@@ -172,7 +183,9 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 
 // ensureDir creates a directory and its parents in the new charm, unless they exist.
 func (p *preserver) ensureDir(dir string) error {
-	if _, err := p.root.Lstat(newPath(dir)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	_, err := p.root.Lstat(newPath(dir))
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	if !isMissing {
 		return err
 	}
 	if err := p.ensureDir(path.Dir(dir)); err != nil {
@@ -185,10 +198,11 @@ func (p *preserver) ensureDir(dir string) error {
 	return p.root.Mkdir(newPath(dir), 0o700)
 }
 
-// linkOrCopy adds a file of the old charm to the new one. It creates a hard link, or a copy if the file
-// system does not support hard links.
+// linkOrCopy adds a file of the old charm to the new charm. It creates a hard link. If the file system does not
+// support hard links, it creates a copy. It returns [fs.ErrNotExist] if the file has disappeared.
 func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
-	if err := p.root.Link(oldPath(name), newPath(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
+	err := p.root.Link(oldPath(name), newPath(name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 
@@ -199,15 +213,15 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 			return err
 		}
 		return p.root.Symlink(target, newPath(name))
-	case 0:
+	case 0: // a regular file
 		return p.copyFile(name)
 	}
 
-	// Skip sockets and devices, since the program that created one will create it again.
+	// Skip sockets and devices: the program that created such a file will create it again.
 	return nil
 }
 
-// copyFile copies a file of the old charm into the new one.
+// copyFile copies a file of the old charm into the new charm, with its mode.
 func (p *preserver) copyFile(name string) error {
 	src, err := p.root.Open(oldPath(name))
 	if err != nil {
@@ -220,9 +234,14 @@ func (p *preserver) copyFile(name string) error {
 		return err
 	}
 
-	if info.Mode()&0o111 != 0 {
-		defer osutil.BlockForks()()
+	// A child that this process forks while the file is open for writing would also have the file open, and the
+	// kernel does not execute such a file.
+	isExecutable := info.Mode()&0o111 != 0
+	if isExecutable {
+		unblock := osutil.BlockForks()
+		defer unblock()
 	}
+
 	dst, err := p.root.OpenFile(newPath(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -246,8 +265,9 @@ func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
 
 // restoreDirModes sets the owners and modes of the created directories to those in the old charm.
 func (p *preserver) restoreDirModes() error {
-	for i := len(p.madeDirs) - 1; i >= 0; i-- {
-		info, err := p.root.Lstat(oldPath(p.madeDirs[i]))
+	// Children come before their parents, since the new mode of a parent can deny access to its children.
+	for _, dir := range slices.Backward(p.madeDirs) {
+		info, err := p.root.Lstat(oldPath(dir))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -257,9 +277,9 @@ func (p *preserver) restoreDirModes() error {
 
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
 			// Without root's rights, this fails unless the owner is the agent's own user.
-			_ = p.root.Lchown(newPath(p.madeDirs[i]), int(s.Uid), int(s.Gid))
+			_ = p.root.Lchown(newPath(dir), int(s.Uid), int(s.Gid))
 		}
-		if err := p.root.Chmod(newPath(p.madeDirs[i]), info.Mode()); err != nil {
+		if err := p.root.Chmod(newPath(dir), info.Mode()); err != nil {
 			return err
 		}
 	}
@@ -267,7 +287,7 @@ func (p *preserver) restoreDirModes() error {
 	return nil
 }
 
-// syncDirs syncs the changed directories. Their files are synced by the functions that write them.
+// syncDirs syncs the changed directories. The functions that write files sync these files themselves.
 func (p *preserver) syncDirs() error {
 	for dir := range p.changedDirs {
 		f, err := p.root.Open(newPath(dir))
@@ -275,8 +295,8 @@ func (p *preserver) syncDirs() error {
 			return err
 		}
 
-		err = f.Sync()
-		if err := errors.Join(err, f.Close()); err != nil {
+		syncErr := f.Sync()
+		if err := errors.Join(syncErr, f.Close()); err != nil {
 			return err
 		}
 	}

@@ -28,35 +28,36 @@ func (m Members) Add(one Member) {
 	}
 }
 
-// newArrivals returns the members that have come, changed or gone, and are not yet recorded in the queue. It
-// returns at most MaxArrivals of them. It returns nil until the unit's start hook has run.
+// newArrivals returns the arrivals of members that have come, changed or gone, and are not yet recorded in
+// the queue. It returns at most MaxArrivals. It returns nil until the unit's start hook has run.
 func (s *Snapshot) newArrivals() []hook.Arrival {
-	var all []hook.Arrival
-	tail := s.Uniter.Workflow.NextPlace
 	if !s.IsQueueOpen() {
 		return nil
 	}
 
+	var arrivals []hook.Arrival
+	tail := s.Uniter.Workflow.NextPlace
 	for _, id := range s.enteredRelations() {
 		recorded, present := s.membersToCompare(id)
-		if s.Uniter.Relations[id].State == state.RelationEnded || len(recorded)+len(present) == 0 {
+		hasEnded := s.Uniter.Relations[id].State == state.RelationEnded
+		if hasEnded || len(recorded)+len(present) == 0 {
 			continue
 		}
 
-		some := hook.Arrivals(id, recorded, present, s.IsLeaving(id), tail)
-		all = append(all, some...)
-		tail = NextPlaceAfter(some, tail)
+		ofRelation := hook.Arrivals(id, recorded, present, s.IsLeaving(id), tail)
+		arrivals = append(arrivals, ofRelation...)
+		tail = NextPlaceAfter(ofRelation, tail)
 	}
 
-	return all[:min(len(all), MaxArrivals)]
+	return arrivals[:min(len(arrivals), MaxArrivals)]
 }
 
 // IsQueueOpen reports whether the unit's start hook has run. Members arrive in the queue only after that.
 func (s *Snapshot) IsQueueOpen() bool { return s.Uniter.Workflow.NextPlace >= firstPlace }
 
 // membersToCompare returns the recorded state of a relation's members, and the members that are present. It
-// leaves out members that have already been compared. So for one change in a relation with a thousand members
-// it returns one member.
+// leaves out members that have already been compared. So if one of a thousand members has changed, it returns
+// one member.
 func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberState, present []state.Member) {
 	if s.Uncompared == nil {
 		return s.Uniter.Members[id], s.visibleMembers(id)
@@ -64,19 +65,18 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 
 	recorded = map[string]state.MemberState{}
 	visible := s.visibleMembers(id)
-
 	for m := range s.Uncompared {
 		if m.Relation != id {
 			continue
 		}
 
-		if is, ok := s.Uniter.Members[id][m.Name]; ok {
-			recorded[m.Name] = is
+		if memberState, ok := s.Uniter.Members[id][m.Name]; ok {
+			recorded[m.Name] = memberState
 		}
-		i, in := slices.BinarySearchFunc(visible, m.Name, func(m state.Member, name string) int {
+		i, isPresent := slices.BinarySearchFunc(visible, m.Name, func(m state.Member, name string) int {
 			return charm.CompareUnits(m.Unit, name)
 		})
-		if in {
+		if isPresent {
 			present = append(present, visible[i])
 		}
 	}
@@ -84,19 +84,24 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 	return recorded, present
 }
 
-// visibleMembers returns the members for which hooks can run. Only the modern dialect has hooks for a
-// service's own settings. For other charms it leaves out the remote service, which is the last member.
+// visibleMembers returns the members of a relation for which hooks can run. Only the modern dialect has hooks
+// for a service's own settings. For other charms visibleMembers leaves out the remote service, which is the
+// last member.
 func (s *Snapshot) visibleMembers(id int) []state.Member {
-	all := s.Relations[id].Members
-	last := len(all) - 1
-	if last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
-		return all[:last]
+	members := s.Relations[id].Members
+	if len(members) == 0 || s.Hooks.Dialect == charm.Modern {
+		return members
 	}
-	return all
+
+	last := len(members) - 1
+	if !hook.IsUnit(members[last].Unit) {
+		return members[:last]
+	}
+	return members
 }
 
-// NextPlaceAfter returns the queue's next free place once the arrivals are in it. tail is the next free place
-// before that.
+// NextPlaceAfter returns the queue's next free place once the arrivals are in the queue. tail is the next
+// free place before that.
 func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	for _, a := range arrivals {
 		tail = max(tail, a.State.Place+1)
@@ -105,17 +110,21 @@ func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 }
 
 // NextTogether is like [Next], but combines an Enqueue with the hook that follows it. It then returns the
-// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins.
+// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins. In all other
+// cases it returns the step of Next and s.
 func NextTogether(s Snapshot) (Step, Snapshot) {
 	next := Next(s)
-	if e, ok := next.(Enqueue); ok {
-		after := s.withQueued(e.Arrivals)
-		if h, ok := Next(after).(RunHook); ok && h.From != FromCrash {
-			return h, after
-		}
+	enqueue, ok := next.(Enqueue)
+	if !ok {
+		return next, s
 	}
 
-	return next, s
+	after := s.withQueued(enqueue.Arrivals)
+	following, ok := Next(after).(RunHook)
+	if !ok || following.From == FromCrash {
+		return next, s
+	}
+	return following, after
 }
 
 // withQueued returns the snapshot as it will be when the arrivals are recorded.
@@ -123,11 +132,12 @@ func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
 	s.Queued = arrivals
 	s.Uniter.Members = maps.Clone(s.Uniter.Members)
 	if len(arrivals) < MaxArrivals {
-		s.Uncompared = Members{}
+		s.Uncompared = Members{} // every member was compared
 	}
 
 	for i, a := range arrivals {
-		if i == 0 || arrivals[i-1].Relation != a.Relation {
+		isFirstOfRelation := i == 0 || arrivals[i-1].Relation != a.Relation
+		if isFirstOfRelation {
 			s.Uniter.Members[a.Relation] = maps.Clone(s.Uniter.Members[a.Relation])
 		}
 		if s.Uniter.Members[a.Relation] == nil {

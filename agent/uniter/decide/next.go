@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 )
 
-// Next returns the step that the unit takes next. It depends only on the snapshot.
+// Next returns the step that the unit takes next. The step depends only on the snapshot.
 func Next(s Snapshot) Step {
 	if s.Gone || s.Unit.Life == state.Dead || s.isFinished() {
 		return Finish{}
@@ -48,15 +48,22 @@ func Next(s Snapshot) Step {
 	return s.nextInWorkflow()
 }
 
-// isFinished reports whether the unit's last hook has run.
+// isFinished reports whether the unit's last hook has run: remove, or stop if the charm does not have remove.
 func (s *Snapshot) isFinished() bool {
-	word := s.Uniter.Workflow.State
-	return word == stateRemoved || word == stateStopped && !s.Hooks.Remove
+	switch s.Uniter.Workflow.State {
+	case stateRemoved:
+		return true
+	case stateStopped:
+		return !s.Hooks.Remove
+	}
+
+	return false
 }
 
 // neverInstalled reports whether the unit's install hook has not succeeded.
 func neverInstalled(w state.Workflow) bool {
-	return w.State == "" || w.Uninstalled || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
+	installFailed := w.Failure != nil && w.Failure.Hook.Kind == hook.Install
+	return w.State == "" || w.Uninstalled || installFailed
 }
 
 // wantsUpgrade reports whether the unit must change to another charm. A dying unit keeps its charm.
@@ -65,17 +72,19 @@ func (s *Snapshot) wantsUpgrade() bool {
 }
 
 // wantedCharm returns the charm to deploy after an agent died in the middle of a deployment. The unit's
-// directory may then contain the old or the new charm, and the operator may have chosen a third one since
+// directory may then contain the old or the new charm, and an operator may have chosen a third charm since
 // then.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
-	switch {
-	case s.wantsUpgrade() && (w.Failure == nil || s.Upgrade.Force):
+	canUpgrade := w.Failure == nil || s.Upgrade.Force
+	if canUpgrade && s.wantsUpgrade() {
 		return s.Upgrade.Charm
-	case w.Charm == "" || w.State == "":
-		return s.Charm
 	}
 
+	isFirst := w.Charm == "" || w.State == ""
+	if isFirst {
+		return s.Charm
+	}
 	return w.Charm
 }
 
@@ -95,7 +104,7 @@ func (s *Snapshot) nextWhileFailed(f state.Failure) Step {
 
 // nextAfterFailure returns the step that an operator has requested for a failed hook, or a retry that is due.
 // Otherwise it returns nil, and the time of the next automatic retry. The time is zero if no retry is
-// scheduled.
+// scheduled. relation is the hook's relation or [state.NoRelation], and resolved is the operator's request.
 func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
 	retry := RunHook{f.Hook, FromFailure}
 	switch {
@@ -113,58 +122,76 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 }
 
 // nextInWorkflow returns the next step of a unit without a failed hook. Its checks follow the order of the
-// unit's life: deploy, upgrade, storage, install, leader, config-changed, start. After an upgrade,
-// config-changed comes before the leader hooks.
+// unit's life: deploy, upgrade, storage, install. The steps after that follow in nextAfterInstall.
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
-	storage := s.nextStorage()
-	hasNewResources := w.ResourcesVersion != s.Resources && w.State != ""
+	isAlive := s.Unit.Life == state.Alive
+	isNew := w.State == "" // the install hook has neither succeeded nor failed
+
+	needsFirstCharm := w.Charm == "" || isNew && w.Charm != s.Charm
+	if needsFirstCharm {
+		return DeployCharm{s.Charm}
+	}
+	if s.wantsUpgrade() {
+		return DeployCharm{s.Upgrade.Charm}
+	}
+	hasNewResources := isAlive && !isNew && w.ResourcesVersion != s.Resources
+	if w.UpgradeOwed || hasNewResources {
+		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
+	}
+
+	if step := s.nextStorage(); step != nil && w.State != stateStopped {
+		return step
+	}
 
 	switch {
-	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
-		return DeployCharm{s.Charm}
-	case s.wantsUpgrade():
-		return DeployCharm{s.Upgrade.Charm}
-	case w.UpgradeOwed, hasNewResources && s.Unit.Life == state.Alive:
-		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
-	case storage != nil && w.State != stateStopped:
-		return storage
-	case w.State == "" && s.isLeaderless():
+	case isNew && s.isLeaderless():
 		return Wait{}
-	case w.State == "":
+	case isNew:
 		return RunHook{hook.ForUnit(hook.Install), FromWorkflow}
 	case w.State == stateStopped:
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
 
-	// A dying unit gets no new settings, unless its start hook has yet to run.
-	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
+	return s.nextAfterInstall()
+}
+
+// nextAfterInstall returns the next step of a unit whose install hook has run. Its checks follow the order of
+// the unit's life: relation-created, leader hooks, config-changed, start. After an upgrade, config-changed
+// comes first.
+func (s *Snapshot) nextAfterInstall() Step {
+	w := s.Uniter.Workflow
+	beforeStart := w.State == stateInstalled
+
+	// A dying unit gets no new settings, except before its start hook.
+	takesConfig := beforeStart || s.Unit.Life == state.Alive
 
 	// A new charm sees its settings before any leader hook.
 	if w.ConfigOwedFirst && takesConfig {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}
-
-	if w.State == stateInstalled {
+	if beforeStart {
 		if step := s.nextRelationCreated(); step != nil {
 			return step
 		}
 	}
+	if kind := s.nextLeaderHook(); kind != "" {
+		return RunHook{hook.ForUnit(kind), FromWorkflow}
+	}
 
-	switch {
-	case s.nextLeaderHook() != "":
-		return RunHook{hook.ForUnit(s.nextLeaderHook()), FromWorkflow}
-	case takesConfig && (w.ConfigOwed || w.ConfigVersion != s.ConfigVersion):
+	needsConfig := w.ConfigOwed || w.ConfigVersion != s.ConfigVersion
+	if needsConfig && takesConfig {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
-	case w.State == stateInstalled:
+	}
+	if beforeStart {
 		return RunHook{hook.ForUnit(hook.Start), FromWorkflow}
 	}
 
 	return s.nextAfterStart()
 }
 
-// nextAfterStart returns the next step of a unit whose start hook has run. It handles relations, actions, secrets and
-// the queue, and the end of a dying unit.
+// nextAfterStart returns the next step of a unit whose start hook has run. It handles relations, actions,
+// secrets and the queue, and then update-status, or the end of a dying unit.
 func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextMembership(); step != nil {
 		return step
@@ -194,14 +221,15 @@ func (s *Snapshot) nextAfterStart() Step {
 		return s.nextWhenIdle(until)
 	}
 
+	// A dying unit ends after its relations and its subordinates.
 	if len(s.Uniter.Relations) == 0 && len(s.Unit.Subordinates) == 0 {
 		return s.nextAtEnd()
 	}
 	return Wait{until}
 }
 
-// nextMembership returns a step that leaves a relation that has ended. If there is none, it returns a step
-// that enters a new relation, or nil.
+// nextMembership returns a step that leaves a relation that has ended. If no relation has ended, it returns a
+// step that enters a new relation, or nil.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
@@ -219,8 +247,8 @@ func (s *Snapshot) nextMembership() Step {
 	return nil
 }
 
-// nextRelationFailure returns the next step for a relation in an error state. It returns nil if none is due,
-// with the time of the earliest retry. The time is zero if no retry is scheduled.
+// nextRelationFailure returns the next step for a relation in an error state. If no step is due, it returns
+// nil and the time of the earliest retry. The time is zero if no retry is scheduled.
 func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	var until time.Time
 	for _, id := range s.enteredRelations() {
@@ -254,15 +282,17 @@ func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 		}
 
 		relation := s.Relations[id].Relation
-		for member, state := range s.Uniter.Members[id] {
-			if state.Pending != "" && !yield(hook.Entry{Relation: relation, Member: member, State: state}) {
+		for name, m := range s.Uniter.Members[id] {
+			if m.Pending != "" && !yield(hook.Entry{Relation: relation, Member: name, State: m}) {
 				return
 			}
 		}
 
-		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 &&
-			!yield(hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}}) {
-			return
+		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 {
+			broken := hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}}
+			if !yield(broken) {
+				return
+			}
 		}
 	}
 }
@@ -280,8 +310,8 @@ func (s *Snapshot) CountQueued() (n int) {
 	return n
 }
 
-// nextWhenIdle returns the update-status hook if it is due. Otherwise it waits until update-status is due or
-// until the given time, whichever is earlier.
+// nextWhenIdle returns the update-status hook if it is due. Otherwise it returns a Wait that ends when
+// update-status is due or at the given time, whichever is earlier.
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}
@@ -295,9 +325,14 @@ func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	return Wait{earlierOf(until, due)}
 }
 
-// earlierOf returns the earlier time. The zero time means never.
+// earlierOf returns the earlier of two times. The zero time stands for never.
 func earlierOf(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
+	if a.IsZero() {
+		return b
+	}
+
+	isEarlier := !b.IsZero() && b.Before(a)
+	if isEarlier {
 		return b
 	}
 	return a

@@ -18,16 +18,16 @@ type Secrets struct {
 }
 
 // IDs returns the ids of all records.
-func (all Secrets) IDs() (ids []string) {
-	for _, r := range all.Records {
+func (s Secrets) IDs() (ids []string) {
+	for _, r := range s.Records {
 		ids = append(ids, r.ID)
 	}
 	return ids
 }
 
 // LabelFor returns a unit's label for a secret, or an empty string if the unit has set none.
-func (all Secrets) LabelFor(id, unit string) string {
-	for _, r := range all.Records {
+func (s Secrets) LabelFor(id, unit string) string {
+	for _, r := range s.Records {
 		if r.ID == id {
 			return r.LabelFor(unit)
 		}
@@ -35,9 +35,9 @@ func (all Secrets) LabelFor(id, unit string) string {
 	return ""
 }
 
-// nextSecretHook returns the next hook about a secret. It returns nil if none is due, with the time at which
-// the next one becomes due. The time is zero if no time is set for any. Changed secrets come first, since
-// their hooks can make further hooks due.
+// nextSecretHook returns the next hook about a secret. If no hook is due, it returns nil and the time at
+// which the next hook becomes due. The time is zero if no such hook is scheduled. Changed secrets come first,
+// since their hooks can make other secret hooks due.
 func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 	if s.Unit.Life != state.Alive {
 		return nil, time.Time{}
@@ -64,8 +64,9 @@ func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 // revision, for which the hook has not run yet. It returns nil if there is no such secret.
 func (s *Snapshot) nextSecretChanged() Step {
 	for _, r := range s.Secrets.Records {
-		c, reads := r.Consumers[s.Unit.Name]
-		if reads && r.Latest > max(c.Revision, c.Told) && r.IsReadableBy(s.Unit.Name, s.isGrantedBy(r.ID)) {
+		consumer, isConsumer := r.Consumers[s.Unit.Name]
+		hasNewRevision := r.Latest > max(consumer.Revision, consumer.Told)
+		if isConsumer && hasNewRevision && r.IsReadableBy(s.Unit.Name, s.isGrantedBy(r.ID)) {
 			return RunHook{hook.ForSecret(hook.SecretChanged, r.ID, r.Latest), FromWorkflow}
 		}
 	}
@@ -73,21 +74,23 @@ func (s *Snapshot) nextSecretChanged() Step {
 	return nil
 }
 
-// nextManagedSecretHook returns the next hook about a secret that the unit manages: expired, rotate or remove. It
-// returns nil if none is due, with the time at which the secret expires or must rotate, whichever is earlier.
+// nextManagedSecretHook returns the next hook about a secret that the unit manages: expired, rotate or
+// remove. If no hook is due, it returns nil and the time at which a revision expires or the secret must
+// rotate, whichever is earlier.
 func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time.Time) {
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
-		at := r.Revisions[n].DueAt
-		if !at.IsZero() && !s.Now.Before(at) {
+		expires := r.Revisions[n].DueAt
+		if s.isDue(expires) {
 			return RunHook{hook.ForSecret(hook.SecretExpired, r.ID, n), FromWorkflow}, time.Time{}
 		}
-		until = earlierOf(until, at)
+		until = earlierOf(until, expires)
 	}
 
-	if !r.RotateAt.IsZero() && !s.Now.Before(r.RotateAt) {
+	if s.isDue(r.RotateAt) {
 		return RunHook{hook.ForSecret(hook.SecretRotate, r.ID, r.Latest), FromWorkflow}, time.Time{}
 	}
 
+	// Obsolete revisions have already had their secret-remove hook.
 	for _, n := range r.Untracked(s.isGrantedBy(r.ID)) {
 		if !r.Revisions[n].Obsolete {
 			return RunHook{hook.ForSecret(hook.SecretRemove, r.ID, n), FromWorkflow}, time.Time{}
@@ -97,40 +100,50 @@ func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time
 	return nil, earlierOf(until, r.RotateAt)
 }
 
-// isGrantedBy returns a function that reports whether a grant of the secret still applies to a unit. A grant
-// by a relation applies while that relation exists and the unit is this one or a member of it. Other grants
-// apply while the secret is in Secrets.Granted.
+// isDue reports whether a time has come. The zero time never comes.
+func (s *Snapshot) isDue(at time.Time) bool { return !at.IsZero() && !s.Now.Before(at) }
+
+// isGrantedBy returns a function that reports whether a grant of the secret with this id still applies to a
+// unit. A grant for a relation applies to the snapshot's unit and to the relation's other members while the
+// relation exists. Other grants apply while the secret is in Secrets.Granted.
 func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool {
 	return func(unit string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(s.Secrets.Granted, id)
 		}
-		r, there := s.Relations[g.Relation]
-		return there && (unit == s.Unit.Name ||
-			slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.Unit == unit }))
+
+		r, exists := s.Relations[g.Relation]
+		if !exists {
+			return false
+		}
+		isMember := slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.Unit == unit })
+		return isMember || unit == s.Unit.Name
 	}
 }
 
-// retryInterval is the time after which secret-rotate and secret-expired run again if the charm did not act on
-// them.
+// retryInterval is the time after which secret-rotate runs again if its charm has not added a revision, and
+// after which secret-expired runs again if its charm has not removed the revision.
 const retryInterval = 5 * time.Minute
 
-// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. Rotation and
-// expiry become due again after retryInterval if the hook did not act on them.
+// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. If the hook
+// did not rotate the secret, or did not remove the expired revision, the hook becomes due again after
+// retryInterval.
 func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) {
-	rev, there := r.Revisions[h.SecretRevision]
+	rev, exists := r.Revisions[h.SecretRevision]
 
 	switch h.Kind {
 	case hook.SecretChanged:
-		if c, reads := r.Consumers[unit]; reads {
-			c.Told = max(c.Told, h.SecretRevision)
-			r.Consumers[unit] = c
+		if consumer, isConsumer := r.Consumers[unit]; isConsumer {
+			consumer.Told = max(consumer.Told, h.SecretRevision)
+			r.Consumers[unit] = consumer
 		}
 	case hook.SecretRotate:
 		r.RotateAt, _ = secret.NextRotation(r.Rotate, now)
-		soon := now.Add(retryInterval)
-		if r.Latest <= h.SecretRevision && !r.RotateAt.IsZero() && soon.Before(r.RotateAt) {
-			r.RotateAt = soon
+		retryAt := now.Add(retryInterval)
+		wasRotated := r.Latest > h.SecretRevision
+		mustRotate := !r.RotateAt.IsZero()
+		if mustRotate && !wasRotated && retryAt.Before(r.RotateAt) {
+			r.RotateAt = retryAt
 		}
 	case hook.SecretExpired:
 		rev.DueAt = now.Add(retryInterval)
@@ -138,7 +151,7 @@ func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) 
 		rev.Obsolete = true
 	}
 
-	if there {
+	if exists {
 		r.Revisions[h.SecretRevision] = rev
 	}
 }

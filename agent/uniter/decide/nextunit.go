@@ -8,34 +8,40 @@ import (
 )
 
 // nextAction returns the hook of the oldest pending action, or nil if no action can run now. Actions wait for
-// the unit's first start hook, so that they find the files that its hooks make. They do not wait if a failed
-// hook keeps the unit from starting.
+// the unit's first start hook, so that they find the files that the unit's hooks create. They do not wait if
+// a failed hook keeps the unit from starting.
 func (s *Snapshot) nextAction() Step {
 	w := s.Uniter.Workflow
-	if s.Action == nil || w.Charm == "" || w.Failure == nil && w.NextPlace < firstPlace {
+	isStarting := !s.IsQueueOpen() && w.Failure == nil
+	if s.Action == nil || w.Charm == "" || isStarting {
 		return nil
 	}
 	return RunHook{hook.ForAction(*s.Action), FromOperator}
 }
 
-// nextWhileRunning waits for the hook in flight, or interrupts it at an operator's request or at its timeout.
-// Actions, commands and hooks in a debug session have no timeout.
+// nextWhileRunning returns a step that waits for the hook in flight, or a step that interrupts the hook at an
+// operator's request or at its timeout. Actions, commands and hooks in a debug session have no timeout.
 func (s *Snapshot) nextWhileRunning() Step {
 	op := s.Uniter.Op
-	switch {
-	case op == nil || s.Ending:
+	if op == nil || s.Ending {
 		return Wait{}
-	case s.Unit.Interrupts(*op):
+	}
+	if s.Unit.Interrupts(*op) {
 		return InterruptHook{whyInterrupted}
-	case hook.IsAction(op.Hook):
-		if s.Action != nil && s.Action.Cancel && op.Hook.Action == s.Action.ID {
+	}
+
+	if hook.IsAction(op.Hook) {
+		isCancelled := s.Action != nil && s.Action.Cancel && s.Action.ID == op.Hook.Action
+		if isCancelled {
 			return InterruptHook{ReasonCancelled}
 		}
 		return Wait{}
-	case op.Holder != "" || s.HookTimeout <= 0:
-		return Wait{}
 	}
 
+	inDebugSession := op.Holder != ""
+	if inDebugSession || s.HookTimeout <= 0 {
+		return Wait{}
+	}
 	due := s.Begun.Add(s.HookTimeout)
 	if s.Now.Before(due) {
 		return Wait{due}
@@ -44,8 +50,9 @@ func (s *Snapshot) nextWhileRunning() Step {
 	return InterruptHook{fmt.Sprintf("the hook had not ended after the hook-timeout of %s", s.HookTimeout)}
 }
 
-// nextAfterCrash runs again the hook that was in flight when an agent died. Actions, commands and hooks that
-// an operator has interrupted do not run again, and are recorded as failed.
+// nextAfterCrash returns a step that runs the hook in flight again, since its agent died. Actions, commands
+// and hooks that an operator has interrupted do not run again: for them it returns a step that records the
+// failure.
 func (s *Snapshot) nextAfterCrash(op state.Op) Step {
 	if hook.IsAction(op.Hook) || s.Unit.Interrupts(op) {
 		return FailCrashed{}
@@ -59,33 +66,37 @@ const (
 	whyInterrupted  = "interrupted by an operator"
 )
 
-// nextStorage returns the next step for the unit's storage, or nil if there is none. A dying unit only runs
-// storage-detaching hooks that are already due.
+// nextStorage returns the next step for the unit's storage, or nil if there is no step to take. A dying unit
+// only runs storage-detaching hooks that are already due. It gets no more storage, and keeps its storage
+// until its end.
 func (s *Snapshot) nextStorage() Step {
-	for _, one := range s.Storages {
-		switch {
-		case one.State == state.StorageDetaching:
-			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
-		case s.Unit.Life != state.Alive:
-			// A dying unit gets no further storage, and keeps its storage until its end.
-		case one.State == state.StorageUnbinding:
-			return ReleaseStorage{one.ID}
-		case one.State == state.StoragePending:
-			return BindStorage{one}
-		case one.State == state.StorageBound:
-			return RunHook{hook.ForStorage(hook.StorageAttached, one), FromWorkflow}
+	for _, storage := range s.Storages {
+		if storage.State == state.StorageDetaching {
+			return RunHook{hook.ForStorage(hook.StorageDetaching, storage), FromWorkflow}
+		}
+		if s.Unit.Life != state.Alive {
+			continue
+		}
+
+		switch storage.State {
+		case state.StorageUnbinding:
+			return ReleaseStorage{storage.ID}
+		case state.StoragePending:
+			return BindStorage{storage}
+		case state.StorageBound:
+			return RunHook{hook.ForStorage(hook.StorageAttached, storage), FromWorkflow}
 		}
 	}
 
 	return nil
 }
 
-// nextAtEnd returns the last hooks of a dying unit: a storage-detaching hook for each attached storage, then
-// stop.
+// nextAtEnd returns the next of the last hooks of a dying unit: a storage-detaching hook for each attached
+// storage, and then stop.
 func (s *Snapshot) nextAtEnd() Step {
-	for _, one := range s.Storages {
-		if one.State == state.StorageAttached {
-			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+	for _, storage := range s.Storages {
+		if storage.State == state.StorageAttached {
+			return RunHook{hook.ForStorage(hook.StorageDetaching, storage), FromWorkflow}
 		}
 	}
 	return RunHook{hook.ForUnit(hook.Stop), FromWorkflow}
@@ -103,41 +114,48 @@ type Leader struct {
 func (s *Snapshot) nextLeaderHook() string {
 	l := s.Leader
 	w := s.Uniter.Workflow
-	has := s.Hooks
-	switch {
-	case !has.HasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
-		// No leadership hook can run.
-	case l.Unit == s.Unit.Name && !w.ToldElected && has.LeaderElected:
-		return hook.LeaderElected
-	case l.Unit == s.Unit.Name:
-		// The leader itself wrote the leader settings.
-	case w.ToldElected, l.Version != w.LeaderVersion && has.LeaderSettings:
-		// A former leader runs this hook even if the charm lacks it. It then counts as done at once, which
-		// clears ToldElected.
-		return hook.LeaderSettingsChanged
+	if !s.Hooks.HasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive {
+		return ""
 	}
 
+	// The leader itself writes the leader settings, so it runs no hook after a change.
+	if l.Unit == s.Unit.Name {
+		if s.Hooks.LeaderElected && !w.ToldElected {
+			return hook.LeaderElected
+		}
+		return ""
+	}
+
+	// A former leader runs this hook even if the charm does not have it. The hook then counts as done at once,
+	// which clears ToldElected.
+	isFormerLeader := w.ToldElected
+	hasNewSettings := s.Hooks.LeaderSettings && l.Version != w.LeaderVersion
+	if isFormerLeader || hasNewSettings {
+		return hook.LeaderSettingsChanged
+	}
 	return ""
 }
 
-// isLeaderless reports whether the unit's service has no leader yet. The install hook waits for a leader,
-// since it may call is-leader to decide whether its unit must set up data that all units share. The wait is
-// short, since every unit's agent campaigns.
+// isLeaderless reports whether the install hook must wait because the unit's service has no leader yet. The
+// hook may call is-leader to decide whether its unit must set up data that all units share. A charm without
+// leadership hooks does not wait. The wait is short, since every unit's agent campaigns.
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
-// nextRelationCreated returns the next step towards a relation-created hook: it enters a relation, or runs the
-// hook there. Only charms with such a hook take these steps. They come before the first config-changed, since
-// these charms send their requests to the remote service in relation-created.
+// nextRelationCreated returns the next step towards a relation-created hook: a step that enters a relation,
+// or a step that runs the hook there. Only charms with such a hook take these steps. The steps come before the
+// first config-changed, since these charms send their requests to the remote service in relation-created.
 func (s *Snapshot) nextRelationCreated() Step {
 	for _, id := range s.sortPeersLast() {
+		if s.IsLeaving(id) {
+			continue // no relation-created hook runs in a relation that ends
+		}
+
 		r := s.Relations[id]
-		rs, in := s.Uniter.Relations[id]
-		switch {
-		case s.IsLeaving(id):
-			// No relation-created hook runs in a relation that ends.
-		case !in && s.Hooks.HasCreated(r.Name):
+		rs, isEntered := s.Uniter.Relations[id]
+		if !isEntered && s.Hooks.HasCreated(r.Name) {
 			return EnterRelation{r.Relation}
-		case rs.CreatedOwed && rs.Failure == nil:
+		}
+		if rs.CreatedOwed && rs.Failure == nil {
 			return RunHook{hook.ForRelation(hook.Created, r.Relation, ""), FromWorkflow}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 type Snapshot struct {
 	Now time.Time
 
-	Gone   bool // the unit's record no longer exists
+	Gone   bool // the unit's record no longer exists; most other fields are then zero
 	Unit   state.Unit
 	Uniter state.Uniter // the records that only the unit's loop writes
 
@@ -42,7 +42,7 @@ type Snapshot struct {
 	Ending  bool      // the hook in flight was interrupted
 
 	Queued     []hook.Arrival // arrivals that are in Uniter, but not yet in the store
-	Uncompared Members        // members whose entries in Relations were not yet compared with Uniter
+	Uncompared Members        // members in Relations that were not yet compared with their entries in Uniter
 
 	Action *actions.Action // the next action or command of an operator, if any
 
@@ -55,7 +55,7 @@ type Snapshot struct {
 type Relation struct {
 	hook.Relation
 	Life      state.Life
-	Principal string // the principal unit that the members share in container scope; empty in global scope
+	Principal string // in container scope, the principal unit of the members; empty in global scope
 	// Members are the remote members that concern the unit, sorted by name and number. The last one can be
 	// the remote service, which stands for its own settings.
 	Members []state.Member
@@ -70,7 +70,7 @@ func (s *Snapshot) IsLeaving(id int) bool {
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
 }
 
-// isOrphaned reports whether the unit is a subordinate that no relation connects to its principal any longer.
+// isOrphaned reports whether the unit is a subordinate whose relation to its principal has ended.
 func (s *Snapshot) isOrphaned() bool {
 	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
 		return false
@@ -85,24 +85,26 @@ func (s *Snapshot) isOrphaned() bool {
 	return true
 }
 
-// AddVanished adds the relations to which the unit belongs, but whose records are gone, for example after a
-// forced removal. The unit must still run their last hooks.
+// AddVanished adds to Relations, as dead, the relations that the unit has entered but whose records are gone,
+// for example after a forced removal. The unit must still run the last hooks of these relations.
 func (s *Snapshot) AddVanished() {
 	for id, rs := range s.Uniter.Relations {
-		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
+		if _, exists := s.Relations[id]; !exists && rs.Name != "" {
 			r := hook.Relation{ID: id, Name: rs.Name, RemoteService: rs.RemoteService, Peer: rs.Peer}
 			s.Relations[id] = Relation{Relation: r, Life: state.Dead}
 		}
 	}
 }
 
+// enteredRelations returns the ids of the relations that the unit has entered, in ascending order.
 func (s *Snapshot) enteredRelations() []int { return sortedKeys(s.Uniter.Relations) }
 
+// sortedKeys returns the keys of m in ascending order.
 func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// CharmHooks records which optional hooks a charm has. For a hook that the charm lacks, the unit takes no
-// steps, and its agent does not read the records that concern the hook. A charm with a dispatch file has all
-// hooks.
+// CharmHooks records which optional hooks a charm has. If the charm does not have a hook, the unit takes no
+// step for that hook, and its agent does not read the records that concern the hook. A charm with a dispatch
+// file has all hooks.
 type CharmHooks struct {
 	Charm          string // the charm's URL
 	Name           string // the charm's name in its metadata
@@ -125,8 +127,8 @@ func (h CharmHooks) HasCreated(relation string) bool {
 	return h.Dispatch || slices.Contains(h.CreatedIn, relation)
 }
 
-// NewCharmHooks returns the hooks of charm c. made are the files in its hooks directory, which also count as
-// hooks. It does not set the dialect.
+// NewCharmHooks returns the hooks of charm c, whose URL is url. made are the files in the charm's hooks
+// directory, which also count as hooks. NewCharmHooks does not set the dialect.
 func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 	names := append(slices.Clone(c.Hooks), made...)
 	has := func(name string) bool { return c.HasDispatch || slices.Contains(names, name) }
@@ -141,8 +143,8 @@ func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 	}
 
 	for _, name := range names {
-		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok &&
-			!slices.Contains(h.CreatedIn, relation) {
+		relation, isCreated := strings.CutSuffix(name, "-"+hook.Created)
+		if isCreated && !slices.Contains(h.CreatedIn, relation) {
 			h.CreatedIn = append(h.CreatedIn, relation)
 		}
 	}
@@ -156,14 +158,14 @@ type Step interface{ String() string }
 // Wait waits until something changes, or until a given time. A zero time never comes.
 type Wait struct{ Until time.Time }
 
-// DeployCharm replaces the charm in the unit's directory, and records the new one. If another charm was
-// installed before, upgrade-charm becomes due.
+// DeployCharm replaces the charm in the unit's directory, and records the new charm. If another charm was
+// installed before, the upgrade-charm hook becomes due.
 type DeployCharm struct{ URL string }
 
 // Enqueue persists arrivals in the queue.
 type Enqueue struct{ Arrivals []hook.Arrival }
 
-// BindStorage creates a storage's directory, and binds it to its location in the unit.
+// BindStorage creates a storage's directory, and binds the directory to its location in the unit.
 type BindStorage struct{ Storage state.Storage }
 
 // ReleaseStorage detaches a storage from the unit.
@@ -186,8 +188,8 @@ const (
 	FromWorkflow Cause = "workflow" // the unit's own state makes the hook due
 	FromQueue    Cause = "queue"    // the hook is the next one in the queue
 	FromFailure  Cause = "failure"  // the hook has failed, and is retried
-	// FromCrash means that no outcome of the hook was recorded. Its agent died, or the unit lost the
-	// leadership under which the hook wrote.
+	// FromCrash means that no outcome of the hook was recorded. The hook's agent died, or the unit lost the
+	// leadership that the hook's writes need.
 	FromCrash    Cause = "crash"
 	FromOperator Cause = "operator" // the hook is an action or a command
 )
@@ -205,8 +207,8 @@ type Resolve struct{ Relation int }
 // LeaveRelation ends the unit's membership in a relation whose last hook is done.
 type LeaveRelation struct{ Relation int }
 
-// SetDying makes a subordinate unit dying if no relation connects it to its principal any longer. It does
-// nothing if a new relation now connects them.
+// SetDying marks a subordinate unit as dying, since its relation to its principal has ended. It does nothing
+// if a new relation now connects the two units.
 type SetDying struct{}
 
 // Finish removes the remains of a unit that has stopped or is gone.

@@ -32,18 +32,19 @@ func ErrorState(kind string) string {
 	return ""
 }
 
-// firstPlace is the queue's first place. NextPlace is lower until the start hook has run, which opens the
-// queue.
+// firstPlace is the queue's first place. The start hook opens the queue: until it has run,
+// [state.Workflow].NextPlace is lower than firstPlace.
 const firstPlace = 1
 
 // StateAfter returns the state of workflow w after hook h has succeeded.
 func StateAfter(h state.Hook, w state.Workflow) string {
+	beforeInstall := w.State == "" || w.Uninstalled
 	switch {
 	case hook.IsAction(h):
 		return w.State
 	case h.Kind == hook.Install:
 		return stateInstalled
-	case h.Storage != "" && (w.State == "" || w.Uninstalled):
+	case h.Storage != "" && beforeInstall:
 		return ""
 	case h.Kind == hook.Stop:
 		return stateStopped
@@ -67,8 +68,8 @@ func mayPrecedeStart(kind string) bool {
 }
 
 // WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as done. seen is the
-// version that the hook has seen of its subject: the configuration for config-changed, the leader settings for
-// leader-settings-changed, the resources for install and upgrade-charm.
+// version of the hook's subject that the hook has seen. The subject is the configuration for config-changed,
+// the leader settings for leader-settings-changed, and the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State = StateAfter(h, w)
 	w.Failure = nil
@@ -100,8 +101,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	return w
 }
 
-// WithCharm returns the workflow after the charm was deployed. Its upgrade-charm hook becomes due, unless the
-// unit was never installed or already has this charm. An error state stays.
+// WithCharm returns the workflow after the charm with this URL was deployed. The charm's upgrade-charm hook
+// becomes due, unless the unit was never installed or already had this charm. An error state stays.
 func WithCharm(w state.Workflow, charm string) state.Workflow {
 	if w.Charm != charm {
 		w.UpgradeOwed = !neverInstalled(w)
@@ -111,8 +112,10 @@ func WithCharm(w state.Workflow, charm string) state.Workflow {
 	return w
 }
 
-// RetryDelay returns the delay before a hook is retried after the given number of failures in a row. It is 5 s
-// after the first failure and doubles with each further one, up to 5 min.
+// RetryDelay returns the delay before a hook is retried after the given number of failures in a row. The
+// delay is 5 s after the first failure, and doubles with each further failure, up to 5 min.
 func RetryDelay(failures int) time.Duration {
-	return min(5*time.Second<<min(max(failures, 1)-1, 10), 5*time.Minute)
+	doublings := max(failures, 1) - 1
+	doublings = min(doublings, 10) // prevents an overflow
+	return min(5*time.Second<<doublings, 5*time.Minute)
 }

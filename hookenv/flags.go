@@ -89,6 +89,7 @@ func (f *FlagSet) add(o option) {
 	f.options = append(f.options, o)
 }
 
+// findOption returns the option with this name, or false if the tool does not have it. name has no dashes.
 func (f *FlagSet) findOption(name string) (option, bool) {
 	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })
 	if i < 0 {
@@ -97,8 +98,8 @@ func (f *FlagSet) findOption(name string) (option, bool) {
 	return f.options[i], true
 }
 
-// parse parses argv, which does not contain the tool's name. Options can be anywhere before "--". parse leaves all
-// other arguments in f.args.
+// parse parses argv, which does not contain the tool's name. It calls the set function of each option, and appends all
+// other arguments to f.args. Options can be anywhere before "--". It returns errHelp if argv contains the help option.
 func (f *FlagSet) parse(argv []string) error {
 	for len(argv) > 0 {
 		arg := argv[0]
@@ -165,8 +166,8 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// takeValue sets an option to the first argument of argv, or to true if the option has no value. It returns the
-// remaining arguments.
+// takeValue sets an option to the first argument of argv, or to true if the option takes no value. It returns the
+// remaining arguments. It returns a usage error if the option's value is missing.
 func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, error) {
 	switch {
 	case o.arg == "":

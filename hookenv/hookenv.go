@@ -82,7 +82,7 @@ type Invocation struct {
 	Format string // the requested output format, or the tool's default; empty if the format depends on the value
 
 	Stdout, stderr bytes.Buffer
-	write          string // see Result.OutputPath
+	outputPath     string // see Result.OutputPath
 }
 
 // run parses the arguments, and runs the tool or prints its help.
@@ -103,7 +103,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 
 // makeResult returns the result of a call that has ended with this error, or nil.
 func (inv *Invocation) makeResult(err error) Result {
-	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.write}
+	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.outputPath}
 	if err == nil {
 		return r
 	}

@@ -271,13 +271,16 @@ type yamlText string
 // MarshalYAML implements yaml.Marshaler.
 func (t yamlText) MarshalYAML() (any, error) {
 	s := string(t)
-	block := strings.Contains(s, "\n")
-	if s == "<<" || strings.ContainsFunc(s, isHarmful) ||
-		block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085")) {
+	if s == "<<" || strings.ContainsFunc(s, isHarmful) || isMisreadBlock(s) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}, nil
 	}
 
 	return s, nil
+}
+
+// isMisreadBlock reports whether the encoder would write the text as a block of lines that YAML parsers misread.
+func isMisreadBlock(s string) bool {
+	return strings.Contains(s, "\n") && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085"))
 }
 
 // renderShell returns a value for a shell's eval. It returns a dictionary as sorted lines VAR_KEY='value', and other
@@ -331,15 +334,20 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variableName returns the shell variable for a key. The remote end of a relation chooses the keys. With
-// eval, a key must not become a command, or a variable on which shells and hooks depend, such as PATH.
+// variableName returns the name of the shell variable for a key. The remote end of a relation chooses the keys, and
+// scripts pass the output to eval. So a key must not become a command, or a variable on which shells and hooks
+// depend, such as PATH.
 func variableName(key string) string {
-	return "VAR_" + strings.Map(func(r rune) rune {
-		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' {
+	replaceInvalid := func(r rune) rune {
+		isAlphanumeric := r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r))
+		if isAlphanumeric {
 			return r
 		}
 		return '_'
-	}, key)
+	}
+
+	return "VAR_" + strings.Map(replaceInvalid, key)
 }
 
+// quoteWord quotes a text for a shell.
 func quoteWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

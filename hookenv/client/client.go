@@ -27,11 +27,11 @@ func init() {
 
 // IsTool reports whether argv0 is the name or path of a hook tool.
 func IsTool(argv0 string) bool {
-	name := baseName(argv0)
-	for rest := wire.ToolNames; rest != ""; {
-		var first string
-		first, rest, _ = cutByte(rest, ' ')
-		if first == name {
+	called := baseName(argv0)
+	for remaining := wire.ToolNames; remaining != ""; {
+		var name string
+		name, remaining, _ = cutByte(remaining, ' ')
+		if name == called {
 			return true
 		}
 	}
@@ -87,7 +87,8 @@ func encodeRequest(argv []string, id string) []byte {
 	return amp.End(box)
 }
 
-// exchange sends the request, sends each file that the agent requests, prints the answer, and returns the exit code.
+// exchange sends the request, sends each file that the agent requests, prints the last answer, and returns the exit
+// code.
 func (c *conn) exchange(request []byte, id string) int {
 	if err := c.send(request); err != nil {
 		return failTransport(err)
@@ -130,6 +131,7 @@ func (c *conn) sendFile(path, id string) error {
 		return c.send(amp.End(amp.Append(box, wire.KeyProblem, problem)))
 	}
 
+	// An empty file is sent as one empty chunk. The first chunk also sends the pairs that are already in box.
 	for i := 0; i == 0 || len(data) > 0; i++ {
 		part := data[:min(len(data), amp.MaxValue)]
 		if err := c.send(amp.Append(box, amp.ChunkKey(wire.KeyValue, i), string(part))); err != nil {
@@ -142,8 +144,7 @@ func (c *conn) sendFile(path, id string) error {
 	return c.send(amp.End(box))
 }
 
-// conn is the connection to the agent. It uses a blocking descriptor, since the process does one thing at a
-// time.
+// conn is the connection to the agent. Its descriptor is blocking, since the process does one thing at a time.
 type conn struct {
 	fd      int
 	decoder amp.Decoder
@@ -184,7 +185,8 @@ func (c *conn) send(box []byte) error {
 	return err
 }
 
-// receive reads one box and calls take for each pair. take must not keep the slices.
+// receive reads one box and calls take for each pair. take must not keep the slices. receive returns an error if
+// the connection fails, or if the agent closes it before the box ends.
 func (c *conn) receive(take func(key, value []byte)) error {
 	chunk := make([]byte, 32<<10)
 	for {

@@ -14,9 +14,9 @@ type Surroundings interface {
 	Goals(ctx context.Context) (Goals, error)
 	// SetVersion immediately records the version of the unit's workload.
 	SetVersion(ctx context.Context, version string) error
-	// Reboot reboots the machine after the hook has succeeded. If the argument now is true, it reboots the
-	// machine at once, which ends the hook. The hook then runs again after the reboot. Reboot returns an
-	// error if the machine cannot be rebooted.
+	// Reboot reboots the machine after the hook has succeeded. If now is true, Reboot ends the hook and reboots
+	// the machine at once, and the hook runs again after the reboot. Reboot returns an error if the machine
+	// cannot be rebooted.
 	Reboot(ctx context.Context, now bool) error
 	// Bindings returns the names of the charm's endpoints, sorted.
 	Bindings(ctx context.Context) ([]string, error)
@@ -52,8 +52,8 @@ type Goal struct {
 	Since  time.Time
 }
 
-// Leadership reports whether the local unit leads its service, and holds the leader settings, which the leader
-// writes for its peers. One unit of a service leads at a time, as long as its agent is running.
+// Leadership reports whether the local unit leads its service. It also holds the leader settings, which the leader
+// writes for its peers. One unit of a service leads at a time, as long as that unit's agent is running.
 //
 // Writes that only a leader can make are committed when the hook succeeds. If the unit no longer leads at
 // that time, the commit is refused, and none of the hook's writes take effect.

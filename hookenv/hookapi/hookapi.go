@@ -93,8 +93,8 @@ type End struct {
 	Units []string
 }
 
-// Node identifies a settings node in a relation: either the settings of Unit, or the own settings of Service
-// (--app).
+// Node identifies a settings node in a relation: either the settings of one unit, or the settings of a service
+// itself (--app). Either Unit or Service is set.
 type Node struct {
 	Relation int
 	Unit     string
@@ -109,10 +109,10 @@ type Port struct {
 }
 
 // IsSameRange reports whether the ranges are equal, apart from their endpoints.
-func (p Port) IsSameRange(o Port) bool {
+func (p Port) IsSameRange(other Port) bool {
 	p.Endpoint = ""
-	o.Endpoint = ""
-	return p == o
+	other.Endpoint = ""
+	return p == other
 }
 
 // String returns the range in the form that open-port accepts, such as "80/tcp", "100-200/udp" or "icmp".
@@ -139,7 +139,7 @@ type PortConflict struct {
 func (e *PortConflict) Error() string {
 	if e.Closing {
 		return fmt.Sprintf(
-			"cannot close %v: it overlaps %v, which %s has open; a range is closed as it was opened",
+			"cannot close %v: it overlaps %v, which %s has open; close exactly the range that was opened",
 			e.Want, e.Open, e.Unit,
 		)
 	}
@@ -193,12 +193,12 @@ type Relations interface {
 // relations. For other relations the methods return ErrRelationNotFound.
 type Settings interface {
 	// Settings returns a copy of the node's values, with the hook's own writes applied. For a unit that has
-	// left the relation it returns the unit's last settings. It returns ErrUnknownUnit for a unit that never was
-	// in the relation. It returns ErrNotLeader for the own settings of the local service, unless the unit leads
-	// or the relation is a peer relation.
+	// left the relation it returns the unit's last settings. It returns ErrUnknownUnit for a unit that was never
+	// in the relation. It returns ErrNotLeader for the settings of the local service itself, unless the local
+	// unit leads or the relation is a peer relation.
 	Settings(ctx context.Context, node Node) (map[string]string, error)
-	// SetSettings merges changes into the node. A nil value deletes its key. It returns ErrNotLeader for a
-	// service's own settings, unless the unit leads that service or the caller is an operator.
+	// SetSettings merges changes into the node. A nil value deletes its key. It returns ErrNotLeader for the
+	// settings of a service itself, unless the local unit leads that service or the caller is an operator.
 	SetSettings(ctx context.Context, node Node, changes map[string]*string) error
 }
 
@@ -220,7 +220,8 @@ type Unit interface {
 	// Ports returns the unit's open ranges, with the hook's own changes applied. icmp comes first. The other
 	// ranges are sorted by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
-	// Status returns the workload status of the unit, or of its service with all units.
+	// Status returns the workload status of the unit. With ofService it returns the status of the service and of
+	// all its units.
 	Status(ctx context.Context, ofService bool) (Status, error)
 	// SetStatus sets the status of the unit or its service at once, even if the hook fails later. It returns
 	// ErrNotLeader for the service's status unless the unit leads.
@@ -268,7 +269,7 @@ type SecretInfo struct {
 // ErrSecretDenied if the unit has no permission to read or change the secret. They return ErrNotLeader for a change
 // of the service's secrets unless the unit leads.
 type Secrets interface {
-	// AddSecret creates a secret of the unit, or of its service, and returns the secret's id.
+	// AddSecret creates a secret of the unit if ofUnit is true, or else of its service. It returns the secret's id.
 	AddSecret(ctx context.Context, ofUnit bool, change SecretChange) (id string, err error)
 	// SetSecret changes a secret. New content adds a revision, unless it equals the latest revision.
 	SetSecret(ctx context.Context, id string, change SecretChange) error

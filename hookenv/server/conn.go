@@ -36,9 +36,8 @@ func (s *Server) serve(raw net.Conn) {
 		err = s.serveNext(c, time.Time{})
 	}
 
-	// The client or Close has ended the connection.
-	isWanted := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
-	if !isWanted {
+	isClosed := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) // by the client, or by Close
+	if !isClosed {
 		s.log.Warn("disconnected a hook tool", "error", err)
 	}
 }
@@ -60,10 +59,12 @@ func (s *Server) serveNext(c *conn, beginBy time.Time) error {
 // boxTimeout after the first byte. When ctx is done while readBox waits, it returns ctx's error.
 func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) {
 	// A deadline in the past wakes a waiting Read.
-	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
-	deadline := beginBy
+	stopWaking := context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })
+	defer stopWaking()
 
-	for begun := false; ; {
+	deadline := beginBy
+	begun := false
+	for {
 		box, err := c.decoder.Next()
 		if err != nil || box != nil {
 			return box, err
@@ -77,7 +78,7 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 		if err := c.net.SetReadDeadline(deadline); err != nil {
 			return nil, err
 		}
-		// The function above may have set its deadline first, and this deadline has then replaced it.
+		// If ctx was done before, this deadline has replaced the one that wakes Read.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

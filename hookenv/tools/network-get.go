@@ -111,6 +111,7 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 	return selected, nil
 }
 
+// bindAddress returns the address to listen on: the first address of the first interface, or "" if there is none.
 func bindAddress(n hookapi.Network) string {
 	if len(n.Interfaces) == 0 || len(n.Interfaces[0].Addresses) == 0 {
 		return ""
@@ -153,10 +154,10 @@ func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 		addresses = append(addresses, address)
 	}
 
-	one := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
+	described := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
 	if older {
-		one["macaddress"] = i.MAC
-		one["interfacename"] = i.Name
+		described["macaddress"] = i.MAC
+		described["interfacename"] = i.Name
 	}
-	return one
+	return described
 }

@@ -138,6 +138,7 @@ func Supported(name string) bool {
 	return exists && !slices.Contains(unsupportedNames(), name)
 }
 
+// findTool returns the tool with this name, or false if there is none.
 func findTool(name string) (hookenv.Tool, bool) {
 	for _, tool := range All() {
 		if tool.Name == name {
@@ -161,6 +162,7 @@ func unsupportedNames() []string {
 	return []string{"payload-register", "payload-status-set", "payload-unregister"}
 }
 
+// prepareUnsupported prepares a tool that accepts all options and arguments, and always fails.
 func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 	f.AcceptUnknown = true
 	return func(_ context.Context, inv *hookenv.Invocation) error {
@@ -205,6 +207,7 @@ func RelationID(value string) (id int, ok bool) {
 	return ref.id, ok && ref.hasNumber && ref.id >= 0
 }
 
+// parseRelationNumber parses a number. It returns -1 for every negative number.
 func parseRelationNumber(text string) (id int, ok bool) {
 	n, err := strconv.Atoi(text)
 	return max(n, -1), err == nil

@@ -67,8 +67,15 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 // viewer, the unit or service whose view of the relations is listed. The default is the hook's unit, which is
 // empty under juju do without --unit.
 func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invocation) (viewer string, err error) {
-	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
-	l.scope = strings.TrimPrefix(l.scope, "all")
+	switch l.role {
+	case "requires":
+		l.role = "consumes"
+	case "all":
+		l.role = ""
+	}
+	if l.scope == "all" {
+		l.scope = ""
+	}
 
 	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
 	l.selected = l.filtered || l.listed != ""
@@ -86,8 +93,9 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	return l.viewerArgument(ctx, inv)
 }
 
-// viewerArgument returns the unit or service in the first argument, or the hook's unit. For modern charms, whose tools
-// have no such argument, it reports any word that names neither a unit nor a service as a superfluous argument.
+// viewerArgument returns the unit or service in the first argument or, without arguments, the hook's unit. It returns
+// an error if the unit or service does not exist, or if there are more arguments. Modern charms do not expect this
+// argument: for a word that is neither a unit's name nor an existing service, they get the error for an extra argument.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
@@ -100,11 +108,12 @@ func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invoca
 	}
 
 	if len(inv.Args) > 1 {
-		err = inv.LimitArgs(1)
+		return name, inv.LimitArgs(1) // this error is reported even if the name is unknown
 	}
 	return name, err
 }
 
+// checkKnown returns a usage error if the name is malformed, or an [unknownNameError] if no such unit or service exists.
 func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 	if !isUnit(name) && !isService(name) {
 		return hookenv.UsageErrorf("invalid unit name %q", name)
@@ -119,7 +128,7 @@ func (l *relationLister) isSingle() bool {
 	return l.option != "" || !l.filtered && (l.listed == typeUnit || l.listed == typeService)
 }
 
-// needsRelation reports whether the call must name a relation, or imply the hook's own.
+// needsRelation reports whether the call must have a relation: the one that it names, or else the hook's own.
 func (l *relationLister) needsRelation(inv *hookenv.Invocation) bool {
 	return l.isSingle() && !l.wantsAdjacency(inv)
 }
@@ -128,12 +137,14 @@ func (l *relationLister) needsRelation(inv *hookenv.Invocation) bool {
 // charms. With JSON, it is one only if a filter or --type is given, since classic charms expect a list from a call
 // without them.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
-	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML ||
-		inv.Format == hookenv.FormatJSON && l.selected)
+	if inv.IsModern() || l.app {
+		return false
+	}
+	return inv.Format == hookenv.FormatYAML || inv.Format == hookenv.FormatJSON && l.selected
 }
 
-// readRelations returns the relations to list: the relation of option -r or of the hook, or otherwise all
-// relations of the viewer.
+// readRelations returns the relations to list: the relation of option -r or of the hook if the call needs one, or else
+// all relations of the viewer. It returns an error if the viewer is not in the relation.
 func (l *relationLister) readRelations(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -167,6 +178,7 @@ func (l *relationLister) readRelations(
 	return []hookapi.Relation{r}, nil
 }
 
+// matches reports whether the relation has the interface and the scope of the options.
 func (l *relationLister) matches(r hookapi.Relation) bool {
 	return (l.iface == "" || r.Interface == l.iface) && (l.scope == "" || r.Scope == l.scope)
 }

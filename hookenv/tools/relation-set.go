@@ -146,13 +146,7 @@ func (s *relationSetter) readSettings(
 		files = append([]string{s.file}, files...)
 	}
 	if len(files) == 0 && isReadUnasked(inv.Stdin) {
-		fromStdin := func(pair [2]string) bool { return pair[1] == "@-" && !inv.IsModern() }
-		switch {
-		case len(given.pairs)+len(given.touched) == 0:
-			files = []string{"-"}
-		case inv.Facts.Unit != "" && !slices.ContainsFunc(given.pairs, fromStdin):
-			inv.WriteLog("DEBUG", "relation-set: KEY=VALUE is given, so stdin is not read; add - to read it too")
-		}
+		files = defaultFiles(inv, given)
 	}
 
 	changes := map[string]*string{}
@@ -169,6 +163,22 @@ func (s *relationSetter) readSettings(
 	}
 
 	return changes, addArguments(ctx, inv, given, changes)
+}
+
+// defaultFiles returns the files to read if the call names none: stdin for a call without arguments, or none. For a call
+// with arguments it logs that stdin is not read, unless an argument of the form KEY=@- reads stdin.
+func defaultFiles(inv *hookenv.Invocation, given settingArguments) []string {
+	if len(given.pairs)+len(given.touched) == 0 {
+		return []string{"-"}
+	}
+
+	readsStdin := slices.ContainsFunc(given.pairs, func(pair [2]string) bool {
+		return pair[1] == "@-" && !inv.IsModern()
+	})
+	if inv.Facts.Unit != "" && !readsStdin {
+		inv.WriteLog("DEBUG", "relation-set: KEY=VALUE is given, so stdin is not read; add - to read it too")
+	}
+	return nil
 }
 
 // isReadUnasked reports whether relation-set reads this kind of stdin if it has no arguments. Reading a terminal or a

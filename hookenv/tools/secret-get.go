@@ -34,7 +34,7 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return hookenv.UsageErrorf("require either a secret URI or label")
 	}
 
-	// With --label, the first argument can be a key instead of an id.
+	// With --label, the first argument can be a key instead of an id, so an error about the id is ignored.
 	id, err := takeSecretID(inv)
 	if id == "" && g.query.Label == "" {
 		return err
@@ -57,12 +57,14 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 
 // printSecretValue prints the value of a key in the secret's content, in base64 for KEY#base64.
 func printSecretValue(inv *hookenv.Invocation, content map[string][]byte, key string) error {
-	name, form, _ := strings.Cut(key, "#")
-	value, there := content[name]
-	if !there || form != "" && form != "base64" {
+	name, encoding, _ := strings.Cut(key, "#")
+	isKnownEncoding := encoding == "" || encoding == "base64"
+	value, isSet := content[name]
+	if !isSet || !isKnownEncoding {
 		return fmt.Errorf("secret key value %q not found", key)
 	}
-	if form == "base64" {
+
+	if encoding == "base64" {
 		value = []byte(base64.StdEncoding.EncodeToString(value))
 	}
 

@@ -46,7 +46,7 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 		return s.ID == id || id == "" && s.Label == label
 	})
 	if i < 0 {
-		return fmt.Errorf("secret %q not found", id+label)
+		return fmt.Errorf("secret %q not found", id+label) // one of the two is empty
 	}
 
 	return inv.Print(map[string]any{infos[i].ID: describeSecret(infos[i])})

@@ -23,7 +23,10 @@ func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if asked := inv.Format != "" && inv.Format != hookenv.FormatSmart; !g.data && !asked {
+
+	// Without --include-data and --format, print only the word.
+	hasFormat := inv.Format != "" && inv.Format != hookenv.FormatSmart
+	if !g.data && !hasFormat {
 		return inv.Print(status.Status)
 	}
 

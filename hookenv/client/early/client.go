@@ -28,7 +28,9 @@ func begin(stack unsafe.Pointer) {
 	if len(id) == 0 || argc < 1 || !isTool(cString(wordAt(stack, 1))) || len(findVariable(stack, argc, "GODEBUG=")) > 0 {
 		return
 	}
+
 	systemCall(syscall.SYS_RT_SIGPROCMASK, 0 /* SIG_BLOCK */, uintptr(unsafe.Pointer(&droppedSignals)), 0, 8, 0, 0)
+
 	args := joinArgs(stack)
 	sent.addPair(wire.KeyCommand, wire.CommandTool)
 	sent.addPair(wire.KeyAsk, "1")
@@ -36,7 +38,9 @@ func begin(stack unsafe.Pointer) {
 	sent.addPair(wire.KeyArgv, args)
 	sent.addPair(wire.KeyDirectory, workingDirectory())
 	sent.addPair(wire.KeyStdin, stdinKind())
-	sent.addText("")
+	sent.addText("") // an empty key ends the box
+
+	// args is empty if this package cannot handle the arguments. A full buffer means that the request did not fit.
 	if len(args) > 0 && sent.n < len(sent.bytes) && connect(socket) && send() {
 		converse(id)
 	}
@@ -65,7 +69,8 @@ func isTool(path string) bool {
 			base = i + 1
 		}
 	}
-	next := base // the position in path that the current name has matched up to; -1 if it does not match
+	// next is the position in path up to which the current tool's name has matched, or -1 if it does not match.
+	next := base
 	for i := 0; i < len(wire.ToolNames); i++ {
 		switch c := wire.ToolNames[i]; {
 		case c == ' ' && next == len(path):
@@ -110,7 +115,8 @@ func workingDirectory() string {
 	return received.text(0, n-1)
 }
 
-// stdinKind returns the kind of file that stdin is. It stores the status of stdin in fileStatus.
+// stdinKind returns the kind of file that stdin is. It stores the status of stdin in fileStatus, which sendStdin
+// reads.
 //
 //go:nosplit
 func stdinKind() string {
@@ -138,7 +144,7 @@ func connect(path string) bool {
 		socketAddress.Path[i] = int8(path[i])
 	}
 	fd := systemCall(syscall.SYS_SOCKET, syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0, 0, 0, 0)
-	size := unsafe.Offsetof(socketAddress.Path) + uintptr(len(path)) + 1
+	size := unsafe.Offsetof(socketAddress.Path) + uintptr(len(path)) + 1 // the path ends with a NUL byte
 	if fd <= 2 || systemCall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&socketAddress)), size, 0, 0, 0) < 0 {
 		systemCall(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 		return false
@@ -180,6 +186,7 @@ func converse(id string) {
 			}
 			return
 		case a.exit >= 0 || !isEqual(a.want, "-") || len(a.stderr)+len(a.stdout) > 0 || !sendStdin(id):
+			// The answer is not a plain request for stdin, or stdin could not be sent.
 			return
 		}
 	}
@@ -192,8 +199,8 @@ type answer struct {
 	stderr, stdout, want string
 }
 
-// parseAnswer parses the agent's answer. It accepts an answer only if each pair occurs once and is complete, no value is
-// empty, and stdout is last.
+// parseAnswer parses the received bytes as an answer of the agent. It accepts an answer only if each pair occurs once
+// and is complete, no value is empty, and stdout is last. The field end of the result says whether it was accepted.
 //
 //go:nosplit
 func parseAnswer() answer {
@@ -239,13 +246,15 @@ func print(fd uintptr, s string) bool {
 //
 //go:nosplit
 func sendStdin(id string) bool {
-	n := 1 // hookenv/client must read a socket, since a socket reports an error only once
+	// A socket reports an error only once, so hookenv/client must read it. n then stays 1, and the result is false.
+	n := 1
 	for n > 0 && stdin.n < amp.MaxValue && fileStatus.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
 		n = stdin.readFrom(0, amp.MaxValue)
 	}
 	if n != 0 {
-		return false
+		return false // n is 0 only at the end of stdin
 	}
+
 	sent.n = 0
 	sent.addPair(wire.KeyCommand, wire.CommandFile)
 	sent.addPair(wire.KeyAsk, "1")

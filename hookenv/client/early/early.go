@@ -18,10 +18,10 @@
 //     PATH, -o), and after an incomplete system call. Package early cannot recognize these cases in advance,
 //     since only the agent knows which arguments are files, and how long the answer is.
 //
-// These cases are left out to keep the package short, and since their error messages need Go's texts for
-// errno values, which are not available here. Both clients print the same output and exit with the same code,
-// unless a signal ends them. Package early does not print goroutines after a signal, and ignores the signals
-// that its caller ignores.
+// Two reasons exclude these cases: the package must stay short, and their error messages need Go's texts for errno
+// values, which are not available here. Both clients print the same output and exit with the same code, unless a
+// signal ends them. Package early does not print goroutines after a signal, and ignores the signals that its caller
+// ignores.
 //
 // Code that runs before the runtime has no g, no heap, no write barriers and no growing stack, and nothing recovers from
 // a panic. So the following rules apply to all code that begin calls:
@@ -35,9 +35,9 @@
 //
 // entry_GOARCH.s contains the entry point and the system call. On amd64 it points FS at the stack in the meantime, since
 // Go code loads g from FS whenever assembly returns. TestNoCallIntoTheRuntime follows all calls from entry in the binary.
-// It fails, and names the function, if a new version of Go adds a check, a barrier or a copy. FuzzRoads compares requests,
-// output and exit codes with hookenv/client. If the package cannot be adapted to a new version of Go, remove the flag
-// from .ci/build. Only this package is allowed to import unsafe and to change package variables.
+// The test fails, and names the function, if a new version of Go adds a check, a barrier or a copy. FuzzRoads compares
+// requests, output and exit codes with hookenv/client. If the package cannot be adapted to a new version of Go, remove
+// the flag from .ci/build. Only this package is allowed to import unsafe and to change package variables.
 package early
 
 import (
@@ -133,6 +133,8 @@ type buffer struct {
 func (b *buffer) at(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&b.bytes), i) }
 func (b *buffer) text(i, n int) string    { return stringAt(b.at(i), n) }
 
+// addPair adds a key and its value.
+//
 //go:nosplit
 func (b *buffer) addPair(key, value string) { b.addText(key); b.addText(value) }
 

@@ -13,6 +13,7 @@ import (
 	"bijou/state/text"
 )
 
+// hintedError is an error with the hints that Hint has added.
 type hintedError struct {
 	error
 	hints []string
@@ -28,6 +29,7 @@ func Hint(err error, hints ...string) error {
 	return hintedError{error: err, hints: hints}
 }
 
+// usageError marks an error as wrong usage.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -56,8 +58,8 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error with its hints, and returns the error's exit code. If no hint was added, it prints the
-// error's own hint. For nil and ErrHelped it prints nothing and returns 0.
+// Report prints the error with its hints, and returns the error's exit code. If no hint was added with [Hint], it prints
+// the hint that the error's type has. For nil and ErrHelped it prints nothing and returns 0.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
@@ -81,6 +83,7 @@ func Report(w io.Writer, err error) int {
 		}
 	}
 
+	// Packages below console mark their own errors as wrong usage with the method WrongUsage.
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
@@ -187,9 +190,10 @@ func isSlip(a, b string, edits int) bool {
 	return edits <= min(most, length/3)
 }
 
-// editDistance counts letters to insert, delete, replace or swap with their neighbour
-// (optimal string alignment).
+// editDistance returns the smallest number of edits that change a into b. An edit inserts, deletes or replaces a letter,
+// or swaps two adjacent letters (optimal string alignment).
 func editDistance(a, b string) int {
+	// rows[i][j] is the distance between the first i letters of a and the first j letters of b.
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
@@ -207,7 +211,9 @@ func editDistance(a, b string) int {
 				cost = 0
 			}
 			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+
+			isSwap := i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1]
+			if isSwap {
 				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
 			}
 		}

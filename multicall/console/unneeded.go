@@ -21,6 +21,7 @@ type Unneeded struct {
 // addUnneeded adds the unneeded options to each command. They are not in the help, and shells do not complete them.
 func (c Command) addUnneeded(parser *kong.Kong) error {
 	for _, node := range parser.Model.Children {
+		// kong makes options only from the fields of a struct.
 		var fields []reflect.StructField
 		taken := flagNames(node)
 		for _, u := range c.Unneeded {
@@ -55,14 +56,18 @@ func (c Command) addUnneeded(parser *kong.Kong) error {
 // unneededMark is the group of unneeded options, which distinguishes them after a parse.
 const unneededMark = "unneeded"
 
+// unneededField returns the n-th field of a struct, with the tags that make kong accept the option. why is the reason
+// in the note.
 func unneededField(n int, name string, takesValue bool, why string) reflect.StructField {
+	isLetter := len(name) == 1
 	long := name
-	// A long name of one letter would be suggested for a mistyped option.
-	if len(name) == 1 {
+	if isLetter {
+		// kong would suggest a long name of one letter for a mistyped option.
 		long = unneededMark + "-" + name
 	}
+
 	tag := fmt.Sprintf(`name:%q hidden:"" sep:"none" group:%q help:%q`, long, unneededMark, why)
-	if len(name) == 1 {
+	if isLetter {
 		tag += fmt.Sprintf(` short:%q`, name)
 	}
 
@@ -93,19 +98,20 @@ func flagNames(node *kong.Node) map[string]bool {
 	return names
 }
 
-// noteUnneeded prints each unneeded option that was given, once.
+// noteUnneeded prints a note for each unneeded option that was given, unless the option has no reason to print. It prints
+// no note twice.
 func noteUnneeded(w io.Writer, parsed *kong.Context) {
 	noted := map[*kong.Flag]bool{}
-	for _, at := range parsed.Path {
-		f := at.Flag
-		if f == nil || f.Group == nil || f.Group.Key != unneededMark || noted[f] {
+	for _, element := range parsed.Path {
+		f := element.Flag
+		if f == nil || f.Group == nil || f.Group.Key != unneededMark {
+			continue
+		}
+		if noted[f] || f.Help == "" {
 			continue
 		}
 
 		noted[f] = true
-		if f.Help == "" {
-			continue
-		}
 		given := "--" + f.Name
 		if f.Short != 0 {
 			given = "-" + string(f.Short)

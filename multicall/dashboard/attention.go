@@ -13,8 +13,8 @@ import (
 	"bijou/state/status"
 )
 
-// maxAttention is the maximum number of rows in the card "Needs attention". A thousand units in error usually
-// have one reason.
+// maxAttention is the maximum number of rows in the card "Needs attention". More rows would not help, since a thousand
+// units in error usually have one reason.
 const maxAttention = 20
 
 // maxGrouped is the maximum number of units that a machine's row names.
@@ -26,10 +26,10 @@ type trouble struct {
 	Kind       string // "unit" or "relation", or empty if the entity has no panel
 	Word, Why  string
 	Since      time.Time // zero if it is unknown
-	LastHook   time.Time // when a lost unit's or machine's last hook ended: it was lost later than that
+	LastHook   time.Time // the end of the last hook of a lost unit or machine, which was lost after that time
 	ToDo       []status.Advice
 	Units      []string // the units that are down because of this machine, up to maxGrouped
-	Grouped    int      // the number of all these units
+	Grouped    int      // the number of units that are down because of this machine
 	importance int      // smaller numbers are shown first
 }
 
@@ -75,8 +75,8 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]str
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {
 		for name, u := range e.status.Services[service].Units {
 			word := u.Word()
-			importance, is := importances()[word]
-			if !is {
+			importance, isTrouble := importances()[word]
+			if !isTrouble {
 				continue
 			}
 			if word == "down" && e.status.Machines[u.Machine].State == state.MachineDown {
@@ -121,8 +121,9 @@ func (s *server) why(u status.Unit) string {
 	return why
 }
 
-// relationsInTrouble returns the relations in error, since their units' states may not show the error. It
-// leaves out a relation whose failed units are all down, since nothing helps before their agents run.
+// relationsInTrouble returns the relations in error. They are listed beside the units, since the state of a unit may not
+// show the error of its relation. A relation whose failed units are all down is left out, since an operator must first
+// start their agents.
 func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 	for id, r := range e.status.Relations {
 		unit, failed, ok := e.failedUnit(r)
@@ -135,7 +136,8 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 		if consumer == provider {
 			between = "the units of " + consumer
 		}
-		why := []string{between, unit, failed.Message, cmp.Or(failed.Stderr, failed.Logged)}
+		reasons := []string{between, unit, failed.Message, cmp.Or(failed.Stderr, failed.Logged)}
+		reasons = slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
 		toDo := status.ExplainRelation(unit, id, failed)
 		if len(toDo) == 0 {
 			toDo = []status.Advice{showUnit(unit)}
@@ -145,7 +147,7 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 			Name:       id,
 			Kind:       "relation",
 			Word:       "error",
-			Why:        strings.Join(slices.DeleteFunc(why, func(part string) bool { return part == "" }), ": "),
+			Why:        strings.Join(reasons, ": "),
 			Since:      failed.Since,
 			ToDo:       toDo,
 			importance: importances()["error"],
@@ -155,23 +157,25 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 	return all
 }
 
-// failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It
-// prefers a failure that the operator has not answered yet.
+// failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It prefers a
+// failure that the operator has not answered yet. ok is false if there is no such unit.
 func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed status.RelationUnit, ok bool) {
 	for service, end := range r.Services {
-		for name, of := range end.Units {
-			if of.State != state.RelationError || e.status.Services[service].Units[name].State == state.UnitDown {
+		for name, candidate := range end.Units {
+			isDown := e.status.Services[service].Units[name].State == state.UnitDown
+			if candidate.State != state.RelationError || isDown {
 				continue
 			}
 
-			earlier := cmp.Or(
-				cmp.Compare(of.Resolved, failed.Resolved),
-				of.Since.Compare(failed.Since),
+			// Resolved is empty until the operator has answered the failure.
+			isFirst := !ok || cmp.Or(
+				cmp.Compare(candidate.Resolved, failed.Resolved),
+				candidate.Since.Compare(failed.Since),
 				charm.CompareUnits(name, unit),
 			) < 0
-			if !ok || earlier {
+			if isFirst {
 				unit = name
-				failed = of
+				failed = candidate
 				ok = true
 			}
 		}
@@ -184,8 +188,8 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 // machine, by machine.
 func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []trouble) {
 	for id, m := range e.status.Machines {
-		_, is := importances()[string(m.State)]
-		if !is && m.Trouble == nil {
+		_, isInTrouble := importances()[string(m.State)]
+		if !isInTrouble && m.Trouble == nil {
 			continue
 		}
 
@@ -212,6 +216,7 @@ func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []tro
 				}
 			}
 		default:
+			// The machine works, but its agent reports trouble.
 			t.Word = "error"
 			t.Why = m.Trouble.Message
 			t.Since = m.Trouble.Since

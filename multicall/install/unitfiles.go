@@ -15,15 +15,16 @@ import (
 	"bijou/state/osutil"
 )
 
+// unitSet has the unit files of one environment, or of neco's daemons.
 type unitSet struct {
-	owner string
+	owner string // the environment's directory, or systemd.NecoOwner
 	units []systemd.Unit
-	start string // the names of the units to enable
+	start string // the names of the units to enable, separated by spaces
 }
 
 // installUnitFiles writes the unit files that the flags select, and prints how to start them.
 func (i Command) installUnitFiles(s console.Streams) error {
-	w, err := i.selectUnits()
+	set, err := i.selectUnits()
 	if err != nil {
 		return err
 	}
@@ -34,8 +35,8 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	}
 
 	var refused []error
-	for _, u := range w.units {
-		changed, err := systemd.Install(dir, u, w.owner, i.Force)
+	for _, u := range set.units {
+		changed, err := systemd.Install(dir, u, set.owner, i.Force)
 		switch {
 		case err != nil:
 			refused = append(refused, err)
@@ -65,7 +66,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		)
 	}
 
-	fmt.Fprintf(s.Err, "to start it now and at every boot: systemctl enable --now %s\n", w.start)
+	fmt.Fprintf(s.Err, "to start it now and at every boot: systemctl enable --now %s\n", set.start)
 	return systemd.Reload()
 }
 
@@ -120,7 +121,9 @@ func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	if p.Machine == "" {
 		return systemd.Units(e)
 	}
-	if n, err := strconv.Atoi(p.Machine); err != nil || n < 1 || strconv.Itoa(n) != p.Machine {
+	number, err := strconv.Atoi(p.Machine)
+	isMachineID := err == nil && number >= 1 && strconv.Itoa(number) == p.Machine // without leading zeros
+	if !isMachineID {
 		return nil, console.Usage(fmt.Errorf("cannot write the unit file of machine %q: want a number from 1",
 			p.Machine))
 	}

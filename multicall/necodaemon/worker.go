@@ -62,11 +62,11 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		return err
 	}
 
-	own := host.Options{Dir: g.Dir, Program: binary}
+	options := host.Options{Dir: g.Dir, Program: binary}
 	if g.Services != "" {
-		own.Services = host.ServiceCommand{Path: g.Services}
+		options.Services = host.ServiceCommand{Path: g.Services}
 	}
-	server, err := host.New(own)
+	server, err := host.New(options)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
 	}
-	gets := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
+	installs := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	measured := metrics.NewRegistry()
 
@@ -92,7 +92,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 			Claimant:           claimant,
 			Version:            version,
 			Sums:               sums,
-			Package:            gets.String(),
+			Package:            installs.String(),
 			Manifest:           manifest,
 			Dir:                g.Dir,
 			Server:             server,
@@ -113,11 +113,11 @@ func runWithStore(
 	m *metrics.Registry,
 	f func(store *keyspace.Space) error,
 ) error {
-	stop, err := daemon.ServeMetrics(address, m)
+	stopMetrics, err := daemon.ServeMetrics(address, m)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer stopMetrics()
 
 	var store *keyspace.Space
 	err = daemon.RetryWhileAway(ctx, func() (err error) {
@@ -131,33 +131,34 @@ func runWithStore(
 	err = daemon.WhileAdvised(ctx, store, func() error { return f(store) })
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
-		// The new executable goes on, whether or not the store was closed without an error.
+		// The new executable continues the work even if the store could not be closed.
 		return executableReexec{}
 	}
 
 	return err
 }
 
-// newRepairer returns a function that cleans up after an earlier worker. It removes downloads for releases
-// other than that of the manifest. If releases come as packages, it finishes an installation that a power
-// failure has interrupted.
-func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
+// newRepairer returns a function that cleans up after an earlier worker. The function removes downloads for releases
+// other than that of the manifest. If releases come as packages, it also finishes an installation that a power failure
+// has interrupted. ownPackage is the path of this version's package.
+func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// Finish the installation even if downloads cannot be removed.
-		left := server.RemoveOldDownloads(manifest)
+		removeErr := server.RemoveOldDownloads(manifest)
 		binary, err := applet.ExecutablePath()
 		if err != nil {
-			return errors.Join(left, err)
+			return errors.Join(removeErr, err)
 		}
 
 		if host.InstalledForm(binary) == release.Deb {
-			err = server.FinishInstallation(ctx, own)
+			err = server.FinishInstallation(ctx, ownPackage)
 		}
-		return errors.Join(left, err)
+		return errors.Join(removeErr, err)
 	}
 }
 
-// ownPackage returns the path at which the previous worker may have kept this version's package.
+// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if the
+// version has no packages.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {
@@ -187,8 +188,8 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	return lrn, err
 }
 
-// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also
-// returns this program's version.
+// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also returns
+// this program's version, which is the manifest's version if the manifest has one.
 func OwnManifest() (release.Manifest, string, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -258,6 +259,7 @@ type executableReexec struct{}
 
 func (executableReexec) Error() string { return "continues as the version that was installed" }
 
+// Exec replaces this process with the executable at its path, with the same arguments.
 func (executableReexec) Exec() error {
 	path, err := applet.ExecutablePath()
 	if err == nil {

@@ -48,7 +48,8 @@ type server struct {
 	began     time.Time // the origin of the timeline
 }
 
-// Serve prints the page's link, and serves it until ctx is done.
+// Serve prints the page's link, and serves the page until ctx is done. It returns an error if it cannot listen, or if it
+// can no longer serve.
 func Serve(ctx context.Context, o Options) error {
 	l, err := listen(ctx, o.Listen)
 	if err != nil {
@@ -79,8 +80,8 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	fmt.Fprintln(o.Streams.Out, firstLink)
 
+	// Deferred calls run in reverse order. stop must run before Wait, since both goroutines end only with ctx.
 	var running sync.WaitGroup
-	// Deferred calls run last first: both goroutines end only with ctx.
 	defer running.Wait()
 	defer stop()
 
@@ -128,6 +129,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
+// isLoopback reports whether host is localhost or an IP address of this host only.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
@@ -164,6 +166,7 @@ func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 	return nil
 }
 
+// newServer returns the server of the page. port is the port on which it is served.
 func newServer(o Options, port string) (*server, error) {
 	t, err := template.New("").Funcs(templateFunctions()).ParseFS(static, "static/*.html")
 	if err != nil {
@@ -218,7 +221,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// render executes a template.
+// render returns the output of a template. A template that fails is an internal error.
 func (s *server) render(name string, data any) string {
 	var b strings.Builder
 	if err := s.templates.ExecuteTemplate(&b, name, data); err != nil {
@@ -227,6 +230,7 @@ func (s *server) render(name string, data any) string {
 	return strings.TrimSpace(b.String())
 }
 
+// write answers a request with a template.
 func (s *server) write(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// A failed write means that the browser is gone.

@@ -85,6 +85,7 @@ func scalarText(node *yaml.Node) (text string, err error) {
 	return text, err
 }
 
+// resolveAlias returns the node to which a YAML alias refers. It returns any other node unchanged.
 func resolveAlias(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

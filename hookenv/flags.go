@@ -24,6 +24,7 @@ type option struct {
 	set   func(name, value string) error
 }
 
+// newFlagSet returns a set with the options that every tool accepts for the client, --client-id and --socket.
 func newFlagSet() *FlagSet {
 	f := &FlagSet{}
 	f.AddString(&f.clientID, "", "ID", "client-id", "client_id")

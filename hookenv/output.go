@@ -80,6 +80,7 @@ func (inv *Invocation) FormatFor(value any) string {
 	return FormatSmart
 }
 
+// isDictionary reports whether the tools print the value as a dictionary.
 func isDictionary(value any) bool {
 	switch value.(type) {
 	case map[string]string, map[string]any:

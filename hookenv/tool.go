@@ -133,6 +133,7 @@ func UsageErrorf(format string, args ...any) error { return usageError(fmt.Sprin
 // IsUsageError reports whether the error comes from UsageErrorf, or wraps such an error.
 func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
+// exitCode returns the exit code of a call that has failed with err.
 func exitCode(err error) int {
 	if IsUsageError(err) {
 		return exitUsage

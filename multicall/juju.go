@@ -111,10 +111,13 @@ func (processes) Halt(ctx context.Context, dir string, grace time.Duration) erro
 // claims implements juju.Claims.
 type claims struct{}
 
+// Holder returns the holder of a claim for a directory on this host.
 func (claims) Holder(dir string) (state.Holder, error) { return daemon.HolderOf(dir) }
 
+// IsAlive reports whether the holder is a running process on this host.
 func (claims) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 
+// IsStopped reports whether the holder is a process on this host that a signal or a debugger has stopped.
 func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 
 // removeAgentFiles removes the environment's unit files, mounts and sockets on this host. Unit files that
@@ -178,8 +181,10 @@ func otherJuju() string {
 // services implements juju.Services.
 type services struct{}
 
+// Of returns the systemd service of a process, or "".
 func (services) Of(pid int) string { return systemd.ServiceOf(pid) }
 
+// Stop stops a systemd service, and waits until it has ended.
 func (services) Stop(service string) error { return systemd.Stop(service) }
 
 // AtBoot returns the environment's systemd service, and whether systemd starts it at boot.
@@ -221,6 +226,7 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 	return juju.HookOutcome(outcome), err
 }
 
+// Quiesce keeps hooks of the unit from beginning, as described in [juju.Hooks].
 func (hooks) Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (juju.Quiesced, error) {
 	q, err := agent.Quiesce(ctx, machineDir, unit, onWait)
 	if errors.Is(err, agent.ErrUnaware) {

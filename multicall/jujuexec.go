@@ -64,12 +64,13 @@ func runJujuExec(c applet.Call) int {
 func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
 	unit := g.Unit
 	words := g.Words
-	if unit == "-" {
+	isUnitGiven := unit != "-"
+	if !isUnitGiven {
 		unit = ""
-		if len(words) > 0 && parseUnit(words[0]) != "" {
-			unit = words[0]
-			words = words[1:]
-		}
+	}
+	if !isUnitGiven && len(words) > 0 && parseUnit(words[0]) != "" {
+		unit = words[0]
+		words = words[1:]
 	}
 	if unit != "" && parseUnit(unit) == "" {
 		return unitcall.Request{}, console.Usage(fmt.Errorf("%q is not a unit's name", unit))

@@ -138,6 +138,7 @@ func Applets() []applet.Applet {
 	return applets
 }
 
+// roleApplets returns the applets that are neither hook tools nor providers.
 func roleApplets() []applet.Applet {
 	return []applet.Applet{
 		{Name: "bijou", Summary: "lists, explains and installs the applets; quickstart", Run: runBijou},
@@ -165,6 +166,7 @@ func findApplet(name string) (applet.Applet, bool) {
 	return applets[i], true
 }
 
+// appletNames returns the names of all applets, sorted.
 func appletNames() []string {
 	var names []string
 	for _, a := range Applets() {
@@ -183,6 +185,7 @@ func hookToolApplets() []applet.Applet {
 	return applets
 }
 
+// hookToolNames returns the names of all hook tools, sorted.
 func hookToolNames() []string {
 	var names []string
 	for _, tool := range tools.All() {

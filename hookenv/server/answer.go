@@ -22,6 +22,7 @@ type pair struct{ key, value string }
 // reply answers the request with the id ask.
 func (c *conn) reply(ask string, pairs ...pair) error { return c.writeBox(encodeAnswer(ask, pairs)) }
 
+// encodeAnswer returns the box of an answer to the request with the id ask.
 func encodeAnswer(ask string, pairs []pair) []byte {
 	box := amp.Append(nil, wire.KeyAnswer, ask)
 	for _, p := range pairs {

@@ -75,6 +75,7 @@ func ListenFor(path string, o Outside) (*Server, error) {
 	return s, s.Renew()
 }
 
+// listen returns a server at the path that has these limits.
 func listen(path string, l limits) (*Server, error) {
 	s := newServer(path, l)
 	return s, s.Renew()

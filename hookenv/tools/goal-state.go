@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareGoalState declares the options of goal-state, which prints the goals of the local unit's service.
 func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat(hookenv.FormatJSON, hookenv.FormatYAML)
 	return printGoals

@@ -9,6 +9,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareNetworkGet declares the options of network-get, which prints the addresses of an endpoint.
 func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &networkGetter{}
 	f.AddBool(&g.primary, "print the address to listen on; cannot be used with other options", "primary-address")
@@ -20,6 +21,7 @@ func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// networkGetter is one call of network-get.
 type networkGetter struct {
 	relationFlag
 	primary, bind, ingress, egress bool

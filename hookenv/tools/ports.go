@@ -47,6 +47,7 @@ func parsePort(text string) (hookapi.Port, error) {
 	return port, checkPort(port)
 }
 
+// parsePortNumber parses one end of a range of ports.
 func parsePortNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -18,6 +18,7 @@ const (
 	typeRelationName = "relation-name"
 )
 
+// prepareRelationList declares the options of relation-list, which prints units, services or relations.
 func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{}
 	l.relationFlag.addFlags(f)
@@ -33,6 +34,7 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	return l.run
 }
 
+// relationLister is one call of relation-list or unit-relations.
 type relationLister struct {
 	relationFlag
 	app                        bool
@@ -183,6 +185,7 @@ func (l *relationLister) matches(r hookapi.Relation) bool {
 	return (l.iface == "" || r.Interface == l.iface) && (l.scope == "" || r.Scope == l.scope)
 }
 
+// newView returns the viewer's view of relations, with the role of the options.
 func (l *relationLister) newView(viewer string) relationView {
 	return relationView{viewer: viewer, role: hookapi.Role(l.role)}
 }

@@ -11,6 +11,7 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
+// prepareRelationSet declares the options of relation-set, which changes settings in a relation.
 func prepareRelationSet(f *hookenv.FlagSet) hookenv.Runner {
 	s := &relationSetter{}
 	s.relationFlag.addFlags(f)
@@ -20,6 +21,7 @@ func prepareRelationSet(f *hookenv.FlagSet) hookenv.Runner {
 	return s.run
 }
 
+// relationSetter is one call of relation-set.
 type relationSetter struct {
 	relationFlag
 	app          bool
@@ -57,14 +59,22 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 		}
 	}
 
-	node := nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app)
+	return s.write(ctx, inv, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
+}
+
+// write changes the settings of the node. Without changes, it only checks that the hook can change the node.
+func (s *relationSetter) write(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	node hookapi.Node,
+	changes map[string]*string,
+) error {
 	if len(changes) == 0 {
-		// Without changes, this call only checks that the hook can change the node.
 		err := inv.Hook.SetSettings(ctx, node, nil)
 		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
 	}
 
-	err = writeNode(ctx, inv.Hook, node, changes)
+	err := writeNode(ctx, inv.Hook, node, changes)
 	return s.rewordNotFound(inv, err)
 }
 

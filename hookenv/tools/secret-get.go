@@ -12,6 +12,7 @@ import (
 	"bijou/state/secret"
 )
 
+// prepareSecretGet declares the options of secret-get, which prints the content of a secret.
 func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &secretGetter{}
 	f.Format = hookenv.FormatYAML
@@ -22,6 +23,7 @@ func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// secretGetter is one call of secret-get.
 type secretGetter struct{ query hookapi.SecretQuery }
 
 // run prints the content of a secret, or the value of the key in the second argument. KEY#base64 prints the value in

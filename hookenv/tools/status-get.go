@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareStatusGet declares the options of status-get, which prints a workload status.
 func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &statusGetter{}
 	f.AddBool(&g.data, "also print the message and the data", "include-data")
@@ -15,6 +16,7 @@ func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// statusGetter is one call of status-get.
 type statusGetter struct{ data, application bool }
 
 // run prints the status of the unit, or of its service with --application.

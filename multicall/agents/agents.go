@@ -84,14 +84,21 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			if s != opened {
 				shared = nil
 			}
-			roles = append(roles, newProvisionerRole(d, opened, shared, e))
-			if serveGateway := newGatewayRole(opened, e); serveGateway != nil {
-				roles = append(roles, serveGateway)
-			}
+			roles = append(roles, managerRoles(d, opened, shared, e)...)
 		}
 
 		return h.run(ctx, s, roles...)
 	})
+}
+
+// managerRoles returns the roles of a process that manages the environment: the provisioner and, if machines need it, the
+// gateway. If session is nil, the provisioner opens its own session.
+func managerRoles(d daemon.Daemon, s *state.State, session *state.SharedSession, e home.Environment) []daemon.Role {
+	roles := []daemon.Role{newProvisionerRole(d, s, session, e)}
+	if serveGateway := newGatewayRole(s, e); serveGateway != nil {
+		roles = append(roles, serveGateway)
+	}
+	return roles
 }
 
 // agentOptions returns the options that the agents of a machine and of one unit share.

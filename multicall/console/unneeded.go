@@ -130,8 +130,8 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 
 	takesValue := map[string]bool{}
 	for _, f := range slices.Concat(parser.Model.Children[0].AllFlags(false)...) {
-		long := append([]string{f.Name}, f.Aliases...)
-		for _, name := range long {
+		names := append([]string{f.Name}, f.Aliases...)
+		for _, name := range names {
 			takesValue["--"+name] = !f.IsBool()
 		}
 		if f.Short != 0 {
@@ -141,18 +141,18 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 
 	for i := 1; i < len(args) && args[i] != "--"; i++ {
 		arg := args[i]
-		switch {
-		case len(arg) < 2 || arg[0] != '-':
+		isOption := len(arg) >= 2 && arg[0] == '-'
+		if !isOption {
 			indexes = append(indexes, i)
-		case strings.HasPrefix(arg, "--"):
-			if takesValue[arg] {
-				i++
-			}
-		default:
-			// These are letters, the last of which can take a value.
-			if lettersWantValue(arg[1:], takesValue) {
-				i++
-			}
+			continue
+		}
+
+		wantsNext := takesValue[arg]
+		if !strings.HasPrefix(arg, "--") {
+			wantsNext = lettersWantValue(arg[1:], takesValue)
+		}
+		if wantsNext {
+			i++ // skip the option's value
 		}
 	}
 

@@ -177,6 +177,7 @@ type ServiceNotifier struct {
 	Listening bool            // whether a service manager listens
 }
 
+// newServiceNotifier returns a notifier, and reports to the service manager that the daemon begins.
 func newServiceNotifier() *ServiceNotifier {
 	n := &ServiceNotifier{Pulse: pulse.New()}
 	n.Listening = n.notify("STATUS=begins")
@@ -186,10 +187,12 @@ func newServiceNotifier() *ServiceNotifier {
 // NotifyReady reports that the daemon is ready.
 func (n *ServiceNotifier) NotifyReady() { n.notify(sd.SdNotifyReady + "\nSTATUS=at work") }
 
+// notifyStopping reports that the daemon waits for running hooks to end.
 func (n *ServiceNotifier) notifyStopping() {
 	n.notify(sd.SdNotifyStopping + "\nSTATUS=waiting for running hooks to end")
 }
 
+// notify sends lines of sd_notify(3), and reports whether a service manager listens. It logs an error.
 func (n *ServiceNotifier) notify(words string) (heard bool) {
 	heard, err := sd.SdNotify(false, words)
 	if err != nil {

@@ -84,29 +84,34 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]str
 				continue
 			}
 
-			why := e.why(u)
-			waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
-			if len(toDo) == 0 {
-				toDo = []status.Advice{showUnit(name)}
-			}
-			var lastHook time.Time
-			if word == "down" {
-				lastHook = e.last[name]
-			}
-			all = append(all, trouble{
-				Name:       name,
-				Kind:       "unit",
-				Word:       word,
-				Why:        cmp.Or(why, waitsFor),
-				Since:      u.Since(),
-				LastHook:   lastHook,
-				ToDo:       toDo,
-				importance: importance,
-			})
+			t := e.explainUnit(name, u)
+			t.importance = importance
+			all = append(all, t)
 		}
 	}
 
 	return all, lost
+}
+
+// explainUnit returns the trouble of a unit, with its reason and the commands that help.
+func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
+	waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
+	if len(toDo) == 0 {
+		toDo = []status.Advice{showUnit(name)}
+	}
+
+	t := trouble{
+		Name:  name,
+		Kind:  "unit",
+		Word:  u.Word(),
+		Why:   cmp.Or(e.why(u), waitsFor),
+		Since: u.Since(),
+		ToDo:  toDo,
+	}
+	if t.Word == "down" {
+		t.LastHook = e.last[name]
+	}
+	return t
 }
 
 // showUnit returns the advice for a unit whose reason is the message of its charm.
@@ -210,11 +215,7 @@ func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []tro
 		case m.State == state.MachineDown:
 			t.Why = status.LostMessage
 			t.ToDo = []status.Advice{status.StartAgent(id)}
-			for _, unit := range units {
-				if ended := e.last[unit]; ended.After(t.LastHook) {
-					t.LastHook = ended
-				}
-			}
+			t.LastHook = e.lastHookOf(units)
 		default:
 			// The machine works, but its agent reports trouble.
 			t.Word = "error"
@@ -226,4 +227,14 @@ func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []tro
 	}
 
 	return all
+}
+
+// lastHookOf returns when the last hook of these units ended, or zero if it is unknown.
+func (e *liveEnvironment) lastHookOf(units []string) (last time.Time) {
+	for _, unit := range units {
+		if ended := e.last[unit]; ended.After(last) {
+			last = ended
+		}
+	}
+	return last
 }

@@ -120,35 +120,21 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 		e.close()
 	}
 
-	options := status.Options{Now: time.Now()}
-	var units []string
-	var revision int64
-	err := e.Environment.State.View(ctx, func(v *state.View) (err error) {
-		if changes.All {
-			err = e.readAll(v, options)
-		} else {
-			units, changes.All, err = e.refresh(v, options, changes.Changes)
-		}
-		if err != nil {
-			return err
-		}
-
-		revision, err = v.Revision()
-		return err
-	})
+	changed, err := e.readChanges(ctx, changes.All, changes.Changes)
 	if err != nil {
 		e.feed.Invalidate()
 		return nil, err
 	}
 
 	if e.stop == nil {
-		if err := e.watch(ctx, revision); err != nil {
+		if err := e.watch(ctx, changed.revision); err != nil {
 			e.feed.Invalidate()
 			return nil, err
 		}
 	}
 
-	if changes.All {
+	units := changed.units
+	if changed.all {
 		e.rows = rows{}
 		for _, s := range e.status.Services {
 			units = slices.AppendSeq(units, maps.Keys(s.Units))
@@ -162,6 +148,38 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	// e.runs can have hooks of units that are gone. The page does not show them, since these units have no lane.
 	maps.Copy(shown, e.runs)
 	return shown, nil
+}
+
+// changed says what a read has changed in the status.
+type changed struct {
+	units    []string // the units that have changed, unless all is true
+	all      bool     // everything must be drawn again
+	revision int64    // the revision that was read
+}
+
+// readChanges updates the status and the hooks, at one revision. If all is true, it reads the whole environment.
+// Otherwise it reads only what the changes concern.
+func (e *liveEnvironment) readChanges(
+	ctx context.Context,
+	all bool,
+	changes []state.KeyChange,
+) (c changed, err error) {
+	options := status.Options{Now: time.Now()}
+	c.all = all
+	err = e.Environment.State.View(ctx, func(v *state.View) (err error) {
+		if c.all {
+			err = e.readAll(v, options)
+		} else {
+			c.units, c.all, err = e.refresh(v, options, changes)
+		}
+		if err != nil {
+			return err
+		}
+
+		c.revision, err = v.Revision()
+		return err
+	})
+	return c, err
 }
 
 // watch starts a goroutine that fills the feed with the changes after the revision, until the watch ends or ctx is done.
@@ -365,17 +383,12 @@ func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
 			// The page draws this list above the boxes, so that no box hides the relation.
 			list = "failing"
 		}
-		e.rows.put(
-			list,
-			"env/relation/"+id,
-			id,
-			e.render("relation", map[string]any{
-				"ID":       id,
-				"Relation": r,
-				"Provider": provider,
-				"Consumer": consumer,
-			}),
-		)
+		e.rows.put(list, "env/relation/"+id, id, e.render("relation", map[string]any{
+			"ID":       id,
+			"Relation": r,
+			"Provider": provider,
+			"Consumer": consumer,
+		}))
 	}
 
 	for i, boxes := range g.arrange() {

@@ -55,6 +55,7 @@ func (f *liveFleet) await(ctx context.Context) error {
 	return backoff.Until(ctx, f.changesAt, func(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) })
 }
 
+// read returns all rows of the boot servers.
 func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	view, revision, err := f.Fleet.Read(ctx)
 	if err != nil {

@@ -39,6 +39,7 @@ func (t *liveLog) close() {}
 
 func (t *liveLog) ask(ctx context.Context) error { return t.askEnvironment(ctx) }
 
+// await blocks until the log has new lines.
 func (t *liveLog) await(ctx context.Context) error {
 	return t.Environment.State.Await(ctx, t.revision, logs.Watch())
 }

@@ -191,6 +191,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 	})
 }
 
+// isAccessibleToOthers reports whether users other than the owner have any access to the file.
 func isAccessibleToOthers(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().Perm()&0o077 != 0

@@ -84,10 +84,15 @@ func packFile(t *tar.Writer, path, name string, entry fs.DirEntry) error {
 
 	header.Name = name
 	header.Format = tar.FormatPAX
-	if !info.Mode().IsRegular() {
-		return t.WriteHeader(header)
+	if info.Mode().IsRegular() {
+		return packContent(t, path, header)
 	}
+	return t.WriteHeader(header)
+}
 
+// packContent writes a header and as many bytes of the file as the header promises. It returns errShrunk if the file has
+// become shorter.
+func packContent(t *tar.Writer, path string, header *tar.Header) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err

@@ -63,21 +63,24 @@ func (p places) visit(
 		return nil
 	}
 
-	dir := p.Dir
-	if dir == "" {
-		var err error
-		dir, err = defaultDir()
-		if err != nil {
-			return err
-		}
-		if !p.Yes {
-			if err := confirmDir(c.Streams, fmt.Sprintf(question, dir), dir); err != nil {
-				return err
-			}
-		}
+	dir, err := p.chooseDir(c.Streams, question)
+	if err != nil {
+		return err
+	}
+	return links(c.Streams, dir, c.Applets)
+}
+
+// chooseDir returns the directory of --dir or, after the user has confirmed question, the default directory.
+func (p places) chooseDir(s console.Streams, question string) (string, error) {
+	if p.Dir != "" {
+		return p.Dir, nil
 	}
 
-	return links(c.Streams, dir, c.Applets)
+	dir, err := defaultDir()
+	if err != nil || p.Yes {
+		return dir, err
+	}
+	return dir, confirmDir(s, fmt.Sprintf(question, dir), dir)
 }
 
 // Command is the command line of `bijou install`.
@@ -329,8 +332,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		}
 
 		if err := os.Remove(link); err != nil {
-			// Try the other symlinks first.
-			failed = append(failed, err)
+			failed = append(failed, err) // continue with the other symlinks
 			continue
 		}
 		fmt.Fprintf(s.Out, "%s: removed\n", link)

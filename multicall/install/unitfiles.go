@@ -34,20 +34,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return console.Hint(fmt.Errorf("cannot create the directory %q: %w", dir, err), unitFileHints(err)...)
 	}
 
-	var refused []error
-	for _, u := range set.units {
-		changed, err := systemd.Install(dir, u, set.owner, i.Force)
-		switch {
-		case err != nil:
-			refused = append(refused, err)
-		case changed:
-			fmt.Fprintf(s.Out, "%s: written\n", filepath.Join(dir, u.Name))
-		default:
-			fmt.Fprintf(s.Out, "%s: already up to date\n", filepath.Join(dir, u.Name))
-		}
-	}
-
-	if err := errors.Join(refused...); err != nil {
+	if err := i.writeUnitFiles(s, dir, set); err != nil {
 		return console.Hint(err, unitFileHints(err)...)
 	}
 	// systemd does not read a different directory, so there is nothing to start.
@@ -68,6 +55,25 @@ func (i Command) installUnitFiles(s console.Streams) error {
 
 	fmt.Fprintf(s.Err, "to start it now and at every boot: systemctl enable --now %s\n", set.start)
 	return systemd.Reload()
+}
+
+// writeUnitFiles writes the unit files into dir, and prints the outcome for each. After an error it continues with the
+// next unit file. It returns all errors.
+func (i Command) writeUnitFiles(s console.Streams, dir string, set unitSet) error {
+	var errs []error
+	for _, u := range set.units {
+		changed, err := systemd.Install(dir, u, set.owner, i.Force)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case changed:
+			fmt.Fprintf(s.Out, "%s: written\n", filepath.Join(dir, u.Name))
+		default:
+			fmt.Fprintf(s.Out, "%s: already up to date\n", filepath.Join(dir, u.Name))
+		}
+	}
+
+	return errors.Join(errs...)
 }
 
 // selectUnits returns the unit files that the flags select, for neco's daemons or for an environment.

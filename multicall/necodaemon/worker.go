@@ -62,15 +62,10 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		return err
 	}
 
-	options := host.Options{Dir: g.Dir, Program: binary}
-	if g.Services != "" {
-		options.Services = host.ServiceCommand{Path: g.Services}
-	}
-	server, err := host.New(options)
+	server, err := g.newHost(binary)
 	if err != nil {
 		return err
 	}
-
 	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
 		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
@@ -102,6 +97,15 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 			Ready:              d.Notifier.NotifyReady,
 		})
 	})
+}
+
+// newHost returns this host as the boot server. binary is the worker's program.
+func (g *necoWorkerGrammar) newHost(binary string) (*host.Host, error) {
+	options := host.Options{Dir: g.Dir, Program: binary}
+	if g.Services != "" {
+		options.Services = host.ServiceCommand{Path: g.Services}
+	}
+	return host.New(options)
 }
 
 // runWithStore calls f with the store, once the store answers. Until f ends, it serves metrics at the address,
@@ -167,6 +171,7 @@ func ownPackage(dir, version string) string {
 	return filepath.Join(releasesDir(dir), release.AssetName(release.Deb, v, runtime.GOARCH))
 }
 
+// releasesDir returns the directory for downloaded packages in the worker's directory.
 func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
 // rackNumber returns the boot server's logical rack number (LRN) from the flag, or from this host's file.
@@ -215,7 +220,8 @@ func OwnManifest() (release.Manifest, string, error) {
 	return m, cmp.Or(m.Version, applet.Version), err
 }
 
-// newInstaller returns a function that fetches the release of a request, and replaces this binary with it.
+// newInstaller returns a function that fetches the release of a request, and replaces this binary with it. dir is the
+// worker's directory.
 func newInstaller(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
 	return func(ctx context.Context, r record.Request, c record.Config) error {
 		binary, err := applet.ExecutablePath()
@@ -232,15 +238,14 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			return err
 		}
 
-		form := host.InstalledForm(binary)
+		// Fetch the release in the form in which this program was installed. Make room for it first.
 		wanted := release.Wanted{
 			Version: r.Version,
 			Sums:    r.Sums,
-			Form:    form,
+			Form:    host.InstalledForm(binary),
 			Arch:    runtime.GOARCH,
 			Dir:     releasesDir(dir),
 		}
-
 		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
 			return err
 		}
@@ -250,7 +255,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		}
 
 		return server.InstallRelease(ctx,
-			host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
+			host.Package{Form: wanted.Form, File: file, Version: r.Version, Sums: r.Sums}, binary)
 	}
 }
 

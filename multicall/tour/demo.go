@@ -176,6 +176,7 @@ func (d *demo) installServer(lrn, release string) error {
 	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(release)), 0o644)
 }
 
+// writeProgram writes an executable file.
 func writeProgram(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o755)
 }

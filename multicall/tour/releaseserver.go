@@ -83,32 +83,23 @@ func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 // publish publishes a release of this binary under the version. It writes the release's files before it lists the
 // release.
 func (r *releaseServer) publish(version string) error {
-	plan := makeManifest(version)
-	tarball, err := packTarball(plan)
+	manifest := makeManifest(version)
+	tarball, err := packTarball(manifest)
 	if err != nil {
 		return fmt.Errorf("cannot create a release: %w", err)
 	}
 
 	tarballName := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
 	sums := fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n",
-		sha256.Sum256(tarball), tarballName, sha256.Sum256([]byte(plan)))
+		sha256.Sum256(tarball), tarballName, sha256.Sum256([]byte(manifest)))
 
-	var assets []map[string]any
-	for name, data := range map[string][]byte{
+	assets, err := r.writeAssets(version, map[string][]byte{
 		tarballName:     tarball,
-		"manifest.yaml": []byte(plan),
+		"manifest.yaml": []byte(manifest),
 		"SHA256SUMS":    sums,
-	} {
-		path := "files/" + version + "/" + name
-		if err := r.writeFile(path, data); err != nil {
-			return err
-		}
-
-		assets = append(assets, map[string]any{
-			"name":                 name,
-			"size":                 len(data),
-			"browser_download_url": r.url + path,
-		})
+	})
+	if err != nil {
+		return err
 	}
 
 	r.published = slices.Insert(r.published, 0, map[string]any{
@@ -120,10 +111,28 @@ func (r *releaseServer) publish(version string) error {
 	if err != nil {
 		return err
 	}
-
 	return r.writeFile("api/v3/repos/"+repository+"/releases", list)
 }
 
+// writeAssets writes the files of a release, which it gets by name. It returns them in the form of GitHub's API.
+func (r *releaseServer) writeAssets(version string, files map[string][]byte) (assets []map[string]any, err error) {
+	for name, data := range files {
+		path := "files/" + version + "/" + name
+		if err := r.writeFile(path, data); err != nil {
+			return nil, err
+		}
+
+		assets = append(assets, map[string]any{
+			"name":                 name,
+			"size":                 len(data),
+			"browser_download_url": r.url + path,
+		})
+	}
+
+	return assets, nil
+}
+
+// writeFile writes a file below the directory of the server. path is the path of its URL.
 func (r *releaseServer) writeFile(path string, data []byte) error {
 	path = filepath.Join(r.dir, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

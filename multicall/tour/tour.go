@@ -255,6 +255,7 @@ func (s presenter) play(ctx context.Context, script string, values *strings.Repl
 	return nil
 }
 
+// printHeading prints a heading in bold, after an empty line.
 func (s presenter) printHeading(format string, args ...any) {
 	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Bold, fmt.Sprintf(format, args...)))
 }

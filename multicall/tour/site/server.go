@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	portsToTry   = 100 // how many ports after the wanted port are tried, since other units on the host may use ports
+	portsToTry   = 100 // how many further ports to try, since other units on the host may use the wanted port
 	startTimeout = 10 * time.Second
 	stopTimeout  = 5 * time.Second
 	pollInterval = 10 * time.Millisecond

@@ -74,27 +74,36 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 			begun = true
 			deadline = c.now().Add(c.limits.boxTimeout)
 		}
-
-		if err := c.net.SetReadDeadline(deadline); err != nil {
-			return nil, err
-		}
-		// If ctx was done before, this deadline has replaced the one that wakes Read.
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-
-		n, err := c.net.Read(c.chunk)
-		c.decoder.Feed(c.chunk[:n])
-		if errors.Is(err, io.EOF) && c.decoder.Pending() {
-			err = io.ErrUnexpectedEOF
-		}
-		if n == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if n == 0 && err != nil {
+		if err := c.readChunk(ctx, deadline); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// readChunk waits for bytes until the deadline, unless that is zero, and feeds them to the decoder. It returns
+// io.ErrUnexpectedEOF if the connection ends within a box. If no bytes have arrived and ctx is done, it returns ctx's
+// error.
+func (c *conn) readChunk(ctx context.Context, deadline time.Time) error {
+	if err := c.net.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	// If ctx was done before, this deadline has replaced the deadline with which readBox wakes Read.
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	n, err := c.net.Read(c.chunk)
+	c.decoder.Feed(c.chunk[:n])
+	switch {
+	case n > 0:
+		return nil // an error repeats at the next read
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF) && c.decoder.Pending():
+		return io.ErrUnexpectedEOF
+	}
+
+	return err
 }
 
 // writeBox sends a box. It returns an error if the client does not read the box within writeTimeout.

@@ -62,26 +62,21 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 		err = nil
 	}
 
-	next, handsOver := errors.AsType[Reexec](err)
-	if handsOver {
+	if next, handsOver := errors.AsType[Reexec](err); handsOver {
 		// From this point no handler catches a signal. So a signal ends this process, even after Exec.
 		stop()
 		signal.Stop(signals)
-		isSignalled = len(signals) > 0
-	}
+		if len(signals) > 0 {
+			// A signal has arrived, so no other binary must continue the work.
+			slog.Info(command.Name+" ends", "instead of", next.Error())
+			return console.ExitOK
+		}
 
-	switch {
-	case handsOver && !isSignalled:
 		slog.Info(command.Name+" hands over", "how", next.Error())
 		return console.Report(c.Streams.Err, next.Exec())
-	case handsOver:
-		// The process must end, so no other binary continues its work.
-		slog.Info(command.Name+" ends", "instead of", next.Error())
-		err = nil
-	default:
-		slog.Info(command.Name+" ends", "error", err)
 	}
 
+	slog.Info(command.Name+" ends", "error", err)
 	// This exit code keeps systemd from starting the daemon again.
 	if n.Listening && !isSignalled && isFinished(err) {
 		err = console.Exit(systemd.ExitFinished, err)
@@ -92,7 +87,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 // Reexec is the error of a daemon whose work a different binary must continue.
 type Reexec interface {
 	error
-	// Exec replaces this process with that binary. It returns only if this fails.
+	// Exec replaces this process with that binary. It returns an error if it cannot, and does not return otherwise.
 	Exec() error
 }
 

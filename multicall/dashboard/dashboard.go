@@ -70,15 +70,7 @@ func Serve(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 
-	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", l.Addr(), token) }
-	firstLink := link(g.token)
-	used := make(chan struct{}) // closed once a browser has used a link
-	closeUsed := sync.OnceFunc(func() { close(used) })
-	g.used = func(nextToken string) {
-		closeUsed()
-		fmt.Fprintf(o.Streams.Err, "the link has been used; for another browser: %s\n", link(nextToken))
-	}
-	fmt.Fprintln(o.Streams.Out, firstLink)
+	firstLink, used := announceLinks(g, l.Addr(), o.Streams)
 
 	// Deferred calls run in reverse order. stop must run before Wait, since both goroutines end only with ctx.
 	var running sync.WaitGroup
@@ -105,6 +97,23 @@ func Serve(ctx context.Context, o Options) error {
 	}
 
 	return nil
+}
+
+// announceLinks prints the page's first link and, whenever a browser has used a link, the next one. It returns the first
+// link, and a channel that is closed once a browser has used a link.
+func announceLinks(g *guard, address net.Addr, s console.Streams) (firstLink string, used <-chan struct{}) {
+	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", address, token) }
+	firstLink = link(g.token)
+
+	closed := make(chan struct{})
+	closeOnce := sync.OnceFunc(func() { close(closed) })
+	g.used = func(nextToken string) {
+		closeOnce()
+		fmt.Fprintf(s.Err, "the link has been used; for another browser: %s\n", link(nextToken))
+	}
+
+	fmt.Fprintln(s.Out, firstLink)
+	return firstLink, closed
 }
 
 // listen opens the page's socket. It returns an error for an address that other hosts can reach.

@@ -80,32 +80,36 @@ func (f *liveFleet) renderRows(view FleetView) rows {
 			f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
 	}
 
-	for i, t := range view.Tables {
-		list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
-		var heading []string
-		number := 0
-		for colour, cells := range t.Table.All() {
-			// The first row is the heading.
-			if heading == nil {
-				heading = cells
-				rendered.put("fleet/tables", list+"-table", fmt.Sprint(i),
-					f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
-				continue
-			}
-
-			number++
-			id := list + "/" + cells[0]
-			rendered.put(list, id, fmt.Sprintf("%06d", number), f.render("cells", map[string]any{
-				"ID":      id,
-				"Class":   classOf(colour),
-				"Heading": heading,
-				"Cells":   cells,
-				"Steps":   view.Steps,
-			}))
-		}
+	for i, table := range view.Tables {
+		f.putTable(rendered, i, table, view.Steps)
 	}
-
 	return rendered
+}
+
+// putTable adds the rows of the i-th table to rendered: one with its title and heading, and one for each of its rows.
+func (f *liveFleet) putTable(rendered rows, i int, t FleetTable, steps []string) {
+	list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
+	var heading []string
+	number := 0
+	for colour, cells := range t.Table.All() {
+		// The first row is the heading.
+		if heading == nil {
+			heading = cells
+			rendered.put("fleet/tables", list+"-table", fmt.Sprint(i),
+				f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
+			continue
+		}
+
+		number++
+		id := list + "/" + cells[0]
+		rendered.put(list, id, fmt.Sprintf("%06d", number), f.render("cells", map[string]any{
+			"ID":      id,
+			"Class":   classOf(colour),
+			"Heading": heading,
+			"Cells":   cells,
+			"Steps":   steps,
+		}))
+	}
 }
 
 // classOf returns the style for a colour of neco's output.

@@ -157,11 +157,11 @@ func (inv *Invocation) LimitArgs(n int) error {
 	return nil
 }
 
-// RequireUnitArgument returns a usage error if there is no local unit. A tool calls it if the unit's name was left
-// out, which stands for the local unit.
+// RequireUnitArgument returns a usage error if there is no local unit. A tool calls it if the call names no unit, and
+// so means the local unit.
 func (inv *Invocation) RequireUnitArgument() error {
 	if inv.Facts.Unit == "" {
-		return UsageErrorf("no unit specified: name it as the last argument, or run juju do with --unit")
+		return UsageErrorf("no unit specified: name the unit as the last argument, or run juju do with --unit")
 	}
 	return nil
 }

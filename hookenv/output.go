@@ -26,7 +26,8 @@ const (
 	formatShell = "shell"
 )
 
-// AddFormat declares --format with these formats, at least two. Without arguments it declares all formats.
+// AddFormat declares the option --format with these formats. It needs at least two formats, or none, which stands for
+// all formats.
 func (f *FlagSet) AddFormat(formats ...string) {
 	if len(formats) == 0 {
 		formats = []string{FormatSmart, FormatJSON, FormatYAML, formatShell}
@@ -306,7 +307,7 @@ func renderShell(value any) ([]byte, error) {
 	for _, key := range slices.Sorted(maps.Keys(dictionary)) {
 		name := variableName(key)
 		if other, isTaken := keys[name]; isTaken {
-			return nil, fmt.Errorf("cannot print keys %q and %q for a shell: both would be %s; use another format",
+			return nil, fmt.Errorf("cannot print keys %q and %q for a shell: both would become the variable %s; use another format",
 				other, key, name)
 		}
 		keys[name] = key

@@ -1,8 +1,8 @@
 // Package multicall is the composition root. It combines all applets in one executable, which runs the applet
 // of the name under which it is called, or the applet that its first argument names.
 //
-// The packages below it assemble processes from several parts, such as agents and necodaemon. The packages
-// outside of it do the work of the applets.
+// Packages below multicall, such as agents and necodaemon, assemble processes from several parts. Packages outside of
+// multicall do the work of the applets.
 package multicall
 
 import (

@@ -127,9 +127,9 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// writePart writes a part of the tool's output. If that fails, it sets a.problem, and later parts are dropped. A
-// reader that has closed its end is not a problem, as head does in "relation-get | head -1". The tool's exit code
-// then remains the same.
+// writePart writes a part of the tool's output. If that fails, it sets a.problem, and later parts are dropped. If the
+// reader has closed the pipe, as head does in "relation-get | head -1", that is not a problem, and the tool's exit
+// code remains the same.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return

@@ -25,7 +25,7 @@ type Surroundings interface {
 // Network describes the addresses of an endpoint.
 type Network struct {
 	Interfaces []Interface // the interfaces on which the unit listens
-	Ingress    []string    // the addresses at which other units reach this one, best first
+	Ingress    []string    // the addresses at which other units reach this unit, best first
 	Egress     []string    // the networks (CIDR) from which the unit reaches other units
 }
 
@@ -111,8 +111,8 @@ type Storages interface {
 	// Storages returns the unit's storage, sorted by name and number. It reads the storage at the first call,
 	// and later returns the same result.
 	Storages(ctx context.Context) ([]Storage, error)
-	// AddStorage adds the given number of each storage to the unit when the hook succeeds. If one of them cannot
-	// be added, it adds none and returns an error.
+	// AddStorage adds the given number of each storage to the unit when the hook succeeds. If one storage cannot be
+	// added, AddStorage adds none and returns an error.
 	AddStorage(ctx context.Context, counts map[string]int) error
 }
 

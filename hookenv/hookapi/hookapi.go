@@ -15,7 +15,7 @@ import (
 var (
 	// ErrRelationNotFound is returned if no relation has this id, or if the hook cannot see the relation.
 	ErrRelationNotFound = errors.New("relation not found")
-	// ErrUnknownUnit is returned if the unit or service does not exist, or if it never was in the relation.
+	// ErrUnknownUnit is returned if the unit or service does not exist, or if it was never in the relation.
 	ErrUnknownUnit = errors.New("unknown unit")
 	// ErrGone is returned after the hook has ended.
 	ErrGone = errors.New("hook context gone")
@@ -75,7 +75,8 @@ type Facts struct {
 	Members       []string // the remote members of the implied relation, as in JUJU_MEMBERS
 }
 
-// Relation describes a relation with its ends. It does not change during a hook once the hook has read it.
+// Relation describes a relation with its ends. Once a hook has read a relation, the description does not change until
+// the end of the hook.
 type Relation struct {
 	ID        int
 	Interface string
@@ -256,7 +257,7 @@ type SecretGrant struct {
 type SecretInfo struct {
 	ID, Label, Description string
 	Revision               int  // the latest revision
-	OfUnit                 bool // the unit owns the secret, and not its service
+	OfUnit                 bool // the unit owns the secret; otherwise its service owns it
 	Rotation               string
 	Rotates, Expires       time.Time // zero if the secret never rotates or expires
 	Grants                 []SecretGrant

@@ -19,8 +19,8 @@ type conn struct {
 	chunk   []byte
 }
 
-// serve answers the boxes of a connection until its client or Close ends it, or until an error. An error ends only this
-// connection.
+// serve answers the boxes of a connection until the client or Close ends the connection, or until an error. An error
+// ends only this connection.
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{

@@ -23,7 +23,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Server serves the hooks that are registered with it over one unix socket.
+// Server serves registered hooks over one unix socket.
 type Server struct {
 	path       string
 	listener   *net.UnixListener // only used by Renew and Close
@@ -75,7 +75,7 @@ func ListenFor(path string, o Outside) (*Server, error) {
 	return s, s.Renew()
 }
 
-// listen returns a server at the path that has these limits.
+// listen does what [Listen] does, with the given limits.
 func listen(path string, l limits) (*Server, error) {
 	s := newServer(path, l)
 	return s, s.Renew()

@@ -42,7 +42,7 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	listener.SetUnlinkOnClose(false) // when the listener closes, a different socket may be at the path
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("cannot look at %q: %w", path, err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("cannot examine %q: %w", path, err), listener.Close())
 	}
 
 	return listener, info, nil
@@ -78,7 +78,7 @@ func removeStale(path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot look at %q: %w", path, err)
+		return fmt.Errorf("cannot examine %q: %w", path, err)
 	}
 
 	if info.Mode().Type() != fs.ModeSocket {

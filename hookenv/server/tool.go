@@ -25,7 +25,7 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command := box.Value(wire.KeyCommand)
 	ask := box.Value(wire.KeyAsk)
 	if command == "" || ask == "" {
-		return errors.New("a box without a request")
+		return errors.New("the client sent a box without a request")
 	}
 
 	if s.outside != nil && isFromOutside(command) {
@@ -212,7 +212,7 @@ func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, erro
 		return nil, err
 	}
 	if box.Value(wire.KeyCommand) != wire.CommandFile || box.Value(wire.KeyClientID) != f.clientID {
-		return nil, errors.New("a box without the requested file")
+		return nil, errors.New("the client sent a box without the requested file")
 	}
 
 	return box, nil

@@ -24,7 +24,7 @@ var manuals embed.FS
 // Run runs the tool that the call names, for a hook. The result contains any error, as the caller sees it.
 func Run(ctx context.Context, h hookapi.Hook, call hookenv.Call) hookenv.Result {
 	if len(call.Argv) == 0 {
-		return hookenv.ErrorResult(errors.New("no tool named"))
+		return hookenv.ErrorResult(errors.New("no tool given"))
 	}
 
 	tool, ok := findTool(path.Base(call.Argv[0]))
@@ -166,7 +166,7 @@ func unsupportedNames() []string {
 func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 	f.AcceptUnknown = true
 	return func(_ context.Context, inv *hookenv.Invocation) error {
-		return fmt.Errorf("%s is not supported by this version of bijou: it has no payloads", inv.Tool.Name)
+		return fmt.Errorf("%s is not supported by this version of bijou: bijou has no payloads", inv.Tool.Name)
 	}
 }
 

@@ -135,9 +135,9 @@ func (l *relationLister) needsRelation(inv *hookenv.Invocation) bool {
 	return l.isSingle() && !l.wantsAdjacency(inv)
 }
 
-// wantsAdjacency reports whether the output is a dictionary with both ends of each relation, as in classic
-// charms. With JSON, it is one only if a filter or --type is given, since classic charms expect a list from a call
-// without them.
+// wantsAdjacency reports whether the output is a dictionary with both ends of each relation, as in classic charms.
+// With JSON, the output is such a dictionary only if a filter or --type is given. Without these options, classic
+// charms expect a list.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
 	if inv.IsModern() || l.app {
 		return false

@@ -61,8 +61,8 @@ func checkUnitWrite(f hookapi.Facts, unit string) error {
 	return nil
 }
 
-// writeNode changes the settings of a node. If a hook changes the settings of another unit, writeNode logs
-// the change with the name of the hook's unit. An operator's change is logged when it is committed.
+// writeNode changes the settings of a node. If a hook changes the settings of another unit, writeNode logs the change
+// with the name of the hook's unit. The change of an operator is logged when the change is committed.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
 	// Modern charms can change settings in a broken relation, as in Juju.

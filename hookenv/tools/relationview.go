@@ -6,8 +6,8 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// relationView is the view of one viewer for relation-list. It contains the ends of a relation that have its role or,
-// without a role, the ends opposite the viewer's end. The zero view contains all ends.
+// relationView selects the ends of relations that relation-list shows to one viewer. With a role, it selects the ends
+// that have this role. Without a role, it selects the ends opposite the viewer's end. The zero view selects all ends.
 type relationView struct {
 	viewer string       // a unit or a service
 	role   hookapi.Role // empty for the opposite end

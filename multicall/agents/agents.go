@@ -266,7 +266,7 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 		}
 
 		h := newHandover(e, p.Tools, d.Call.Applets)
-		// A provisioner has no presence. It is ready when it leads, or waits to lead.
+		// A provisioner has no presence, so it is ready even while it waits to lead.
 		d.Notifier.NotifyReady()
 
 		// The end of this role ends all roles, so that the process can switch to a different binary.

@@ -314,9 +314,9 @@ func helpCommand(name string, err error) string {
 // orphanPollInterval is the time between two checks whether the parent process has ended.
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head
-// -1`, or when the parent process has ended. A process that waits for more output to print would not notice
-// this otherwise. The stop function frees resources, and must be called.
+// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`, or
+// when the parent process has ended. Without such a context, a process that has nothing to print would not notice
+// either event. The stop function frees resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)

@@ -114,7 +114,7 @@ func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
 	return t
 }
 
-// showUnit returns the advice for a unit whose reason is the message of its charm.
+// showUnit returns the advice to look at a unit, for trouble without any other advice.
 func showUnit(unit string) status.Advice {
 	return status.Advice{Command: "juju show-unit " + unit, Effect: "shows its options, relations and last hooks"}
 }

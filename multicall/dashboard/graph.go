@@ -12,8 +12,8 @@ type graph struct {
 	lines [][2]string
 }
 
-// arrange returns the boxes in rows. A service is above the services whose relations it requires. Within a row, it
-// is placed so that few lines cross. Services without relations come last.
+// arrange returns the boxes in rows. A service is above the services that provide its relations. Within a row, it is
+// placed so that few lines cross. Services without relations come last.
 func (g graph) arrange() [][]string {
 	rank := g.rankBoxes()
 	last := 0

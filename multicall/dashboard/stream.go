@@ -132,7 +132,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 }
 
 // sendReading sends the event "page", or "rows" if rows have changed since they were sent. It returns the rows that
-// the browser then has. After a failed reading, these are the former rows and a note.
+// the browser then has. After a failed reading, these are the previous rows and a note.
 func (s *server) sendReading(events *eventWriter, event string, got reading, sent rows) (rows, error) {
 	found := got.rows
 	if got.err != nil {

@@ -246,9 +246,9 @@ func (e Environment) LocateState(state string) (string, error) {
 
 const sqliteScheme = "sqlite:"
 
-// relativeURL returns the store's URL with paths relative to the environment's directory, so that the record
-// stays valid if the directory moves. If the record already names that store, its URL stays unchanged. Older
-// versions of bijou write absolute paths, and an operator may return to such a version.
+// relativeURL returns the store's URL with paths relative to the environment's directory, so that the record stays
+// valid if the directory moves. If the record already names that store, relativeURL returns the record's URL
+// unchanged. Older versions of bijou write absolute paths, and an operator may return to such a version.
 func (e Environment) relativeURL(state string) (string, error) {
 	if saved, err := readRecord(e.Dir); err == nil && saved.State != "" {
 		if located, err := e.LocateState(saved.State); err == nil && located == state {

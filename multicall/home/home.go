@@ -142,7 +142,7 @@ func (h Home) Choose(name string) (Environment, error) {
 	case len(names) == 1:
 		return h.Environment(names[0])
 	case len(names) > 1:
-		return Environment{}, fmt.Errorf("no model given; there are %s", strings.Join(names, ", "))
+		return Environment{}, fmt.Errorf("no model given; the models are %s", strings.Join(names, ", "))
 	}
 
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
@@ -200,8 +200,8 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 
 	path := h.Path(name)
 	for {
-		// Other users can enter the directory, but not list it, since a charm's programs may run as other users. Secret
-		// files have stricter modes.
+		// Other users can enter the directory, since a charm's programs may run as other users. They cannot list the
+		// directory, and secret files have stricter modes.
 		if err := osutil.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot create the directory of model %q: %w", name, err)
 		}

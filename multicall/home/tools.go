@@ -59,7 +59,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	isFolderName := filepath.Base(f.Name) == f.Name
 	hasSum := len(f.SHA256) >= 8 && strings.HasSuffix(f.Name, "-"+f.SHA256[:8])
 	if !isFolderName || !hasSum {
-		return fmt.Errorf("cannot store the binary %q: the end of the name does not match its SHA-256 sum %s", f.Name, f.SHA256)
+		return fmt.Errorf("cannot store the binary %q: the end of the name does not match the binary's SHA-256 sum %s", f.Name, f.SHA256)
 	}
 
 	failure := fmt.Sprintf("cannot store the binary %q", f.Name)

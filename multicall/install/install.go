@@ -304,7 +304,7 @@ func isBijouLink(link string) (bool, error) {
 // Removal is the command line of `bijou uninstall`.
 type Removal struct{ places }
 
-// Run removes symlinks to this binary or unit files, and prints one line for each.
+// Run removes unit files, or the symlinks to this binary, and prints one line for each.
 func (r Removal) Run(c *applet.Call) error {
 	return r.visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
 }

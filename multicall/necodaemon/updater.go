@@ -27,8 +27,8 @@ func RunUpdater(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve opens the store and runs the leader's loop until this process must end, or a different binary replaces its
-// own.
+// serve opens the store and runs the leader's loop until ctx is done, or until a different binary has replaced this
+// binary.
 func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	_, version, err := OwnManifest()
 	if err != nil {

@@ -109,7 +109,7 @@ func sshAccess(c ssh.Client, machineDir string) juju.Access {
 			}
 
 			if dir != "" {
-				// The command has its own line, so that the shell's syntax errors quote it without cd.
+				// The command is on its own line, so that a syntax error of the shell quotes the command without cd.
 				line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
 			}
 
@@ -337,8 +337,8 @@ var providerName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 })
 
-// Inspect returns the capabilities of a new environment's provider. It runs a provider that is part of the binary in
-// this process.
+// Inspect returns the capabilities of a new environment's provider. It calls a builtin provider in this process, and
+// starts a plugin as a process of its own.
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
@@ -449,7 +449,7 @@ func findPlugin(e home.Environment) (string, error) {
 	}
 
 	return "", console.Hint(
-		console.Usage(fmt.Errorf("there is no provider %q; the known ones are: %s",
+		console.Usage(fmt.Errorf("there is no provider %q; the known providers are: %s",
 			e.Provider, strings.Join(found, ", "))),
 		fmt.Sprintf("any other provider must be an executable named %sNAME, in a directory of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, in /usr/lib/bijou/providers, or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))

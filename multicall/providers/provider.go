@@ -93,7 +93,7 @@ func checkLocalSettings(config map[string]string) error {
 	}
 
 	first := slices.Min(slices.Collect(maps.Keys(config)))
-	return fmt.Errorf("%s has no setting %q: it has no settings", state.ProviderLocal, first)
+	return fmt.Errorf("%s has no setting %q: this provider has no settings", state.ProviderLocal, first)
 }
 
 // newLocal returns the provider local, whose machines run the environment's own tools.
@@ -150,7 +150,7 @@ const providerSummary = `The provider %s: %s. Only the provisioner starts this p
 Examples:
   juju bootstrap --provider %s`
 
-// serveProvider runs a builtin provider's applet. If a person calls it, it prints a hint.
+// serveProvider runs a builtin provider's applet. If a person calls the applet, serveProvider prints a hint.
 func serveProvider(c applet.Call, b builtinProvider) int {
 	var grammar struct{}
 	command := console.Command{
@@ -186,7 +186,7 @@ func providerFolder(e home.Environment) func() (string, error) {
 // reads the provider's configuration again before each call.
 func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
-		return nil, errors.New("cannot provision: no model's directory given: give --env DIR")
+		return nil, errors.New("cannot provision: no model directory given: give --env DIR")
 	}
 	env, err := daemon.ReadRetrying(ctx, s, (*state.View).Environment)
 	if err != nil {

@@ -127,8 +127,8 @@ func (d *demo) showAlert(ctx context.Context, version, outcome string) error {
 //go:embed demoserver.sh
 var serverScript string
 
-// serverDir returns the directory of a server. Its bin/ holds the programs installed on the server, its
-// var/ the worker's files.
+// serverDir returns the directory of a server. In this directory, bin/ holds the programs that are installed on the
+// server, and var/ holds the worker's files.
 func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
 // startServers starts the daemons of three servers with the release in args[0]. The daemons run until ctx is done.

@@ -33,11 +33,12 @@
 //     not sliced, and not compared with ==.
 //   - There is no make, append, copy, closure, interface, map or defer, and no call to another package.
 //
-// entry_GOARCH.s contains the entry point and the system call. On amd64 it points FS at the stack in the meantime, since
-// Go code loads g from FS whenever assembly returns. TestNoCallIntoTheRuntime follows all calls from entry in the binary.
-// The test fails, and names the function, if a new version of Go adds a check, a barrier or a copy. FuzzRoads compares
-// requests, output and exit codes with hookenv/client. If the package cannot be adapted to a new version of Go, remove
-// the flag from .ci/build. Only this package is allowed to import unsafe and to change package variables.
+// entry_GOARCH.s contains the entry point and the system call. On amd64 the entry point makes FS point at the stack
+// while begin runs, since Go code loads g from FS whenever assembly returns. TestNoCallIntoTheRuntime follows all
+// calls from entry in the binary. The test fails, and names the function, if a new version of Go adds a check, a
+// barrier or a copy. FuzzRoads compares requests, output and exit codes with hookenv/client. If the package cannot be
+// adapted to a new version of Go, remove the flag from .ci/build. Only this package is allowed to import unsafe and
+// to change package variables.
 package early
 
 import (

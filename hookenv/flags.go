@@ -127,22 +127,23 @@ func (f *FlagSet) parse(argv []string) error {
 	return nil
 }
 
-// parseLong parses the long option arg, which argv follows. It returns the part of argv after the option's value.
+// parseLong parses the long option arg, such as "--xyz" or "--xyz=v". argv has the arguments after arg, the first of
+// which can be the option's value. It returns the arguments after the value.
 func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
-	name, value, joined := strings.Cut(arg[2:], "=")
+	name, value, hasValue := strings.Cut(arg[2:], "=")
 	o, ok := f.findOption(name)
 	switch {
 	case !ok:
 		return argv, f.resolveUnknown(name, arg)
-	case joined:
+	case hasValue:
 		return argv, o.set(withDashes(name), value)
 	}
 
 	return f.takeValue(o, name, argv)
 }
 
-// parseShort parses options of the forms "-f v", "-fv" and "-f=v", and combined booleans such as "-ab". It returns the
-// part of argv after the option's value.
+// parseShort parses the argument arg with short options: "-f v", "-fv", "-f=v", or combined booleans such as "-ab". argv
+// has the arguments after arg, the first of which can be the option's value. It returns the arguments after the value.
 func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
 		_, size := utf8.DecodeRuneInString(letters)
@@ -155,7 +156,7 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 		case strings.HasPrefix(letters, "="):
 			return argv, o.set(withDashes(name), letters[1:])
 		case o.arg != "" && letters != "":
-			return argv, o.set(withDashes(name), letters)
+			return argv, o.set(withDashes(name), letters) // the value follows the letter directly
 		}
 
 		var err error

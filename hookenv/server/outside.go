@@ -90,8 +90,12 @@ func (s *Server) identify(box amp.Box) ([]pair, *refusal) {
 		}
 	}
 
-	i := s.outside.Identify()
-	return []pair{{wire.KeyUnit, i.Unit}, {wire.KeyEnvironment, i.Environment}, {wire.KeyUUID, i.UUID}}, nil
+	identity := s.outside.Identify()
+	return []pair{
+		{wire.KeyUnit, identity.Unit},
+		{wire.KeyEnvironment, identity.Environment},
+		{wire.KeyUUID, identity.UUID},
+	}, nil
 }
 
 // enqueue answers CommandExec. It adds the command in the box to the unit's queue, and returns the command's id.

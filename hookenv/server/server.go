@@ -160,6 +160,7 @@ func (s *Server) Close() error {
 	ids := slices.Collect(maps.Keys(s.hooks))
 	s.closed = true
 	s.mu.Unlock()
+
 	for _, id := range ids {
 		s.Unregister(id)
 	}
@@ -169,11 +170,13 @@ func (s *Server) Close() error {
 		err = s.stopListening()
 	}
 
+	// Since s.closed is set, addConn adds no more connections.
 	s.mu.Lock()
 	for conn := range s.conns {
 		conn.Close()
 	}
 	s.mu.Unlock()
+
 	s.goroutines.Wait()
 	return err
 }

@@ -74,6 +74,7 @@ func requiredKeys(command string) (names []string, known bool) {
 	case commandSet:
 		return []string{keyUnit, keyBlob}, true
 	case commandList, "flush", "sync", "wait":
+		// runCommand refuses the last three, which are reserved.
 		return nil, true
 	}
 

@@ -130,7 +130,8 @@ func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side stri
 		return 0, err
 	}
 
-	if ref.name != "" && !slices.ContainsFunc(relation.Ends, func(e hookapi.End) bool { return e.Name == ref.name }) {
+	hasName := slices.ContainsFunc(relation.Ends, func(e hookapi.End) bool { return e.Name == ref.name })
+	if ref.name != "" && !hasName {
 		if h.Facts().Dialect != hookapi.Modern {
 			return 0, errNoRelation
 		}
@@ -206,7 +207,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	for _, r := range relations {
 		// A relation without an end of the owner has no name there.
 		end, _ := findEnd(r, serviceOf(owner))
-		if _, shared := findEnd(r, serviceOf(side)); shared && end.Name == name {
+		_, hasSide := findEnd(r, serviceOf(side))
+		if hasSide && end.Name == name {
 			found = append(found, r.ID)
 		}
 	}

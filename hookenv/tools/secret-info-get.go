@@ -21,8 +21,8 @@ func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
 	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, label) }
 }
 
-// printSecretInfo prints the metadata of one secret that the unit manages, found by its id or its owner's
-// label.
+// printSecretInfo prints the metadata of one secret that the unit manages. It finds the secret by the id in the first
+// argument or, if label is not empty, by the label that the owner has given to the secret.
 func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string) error {
 	if label != "" && len(inv.Args) > 0 {
 		return hookenv.UsageErrorf("specify either URI or label but not both")

@@ -180,6 +180,7 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 		return hold, err
 	}
 
+	// Without a known holder, there is nothing to take over from.
 	holder, holderErr := process.Holder(dir)
 	if holderErr != nil {
 		return nil, err

@@ -126,8 +126,8 @@ func ownHint(err error) string {
 	return osutil.Hint(err)
 }
 
-// Caller returns the calling user for records, as USER@HOST. If the user is root, it returns the user who called
-// sudo, if any. For all other users it ignores SUDO_USER.
+// Caller returns the calling user for records, as USER@HOST. For root, it returns the user who called sudo, if any, as
+// USER@HOST (sudo). For all other users it ignores SUDO_USER.
 func Caller() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	suffix := ""

@@ -44,19 +44,29 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page is served only as localhost or 127.0.0.1", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "this page is read-only", http.StatusMethodNotAllowed)
-	case token != "" && isKnown:
-		// An admitted browser has opened a link again.
-		sendRefresh(w)
-	case token != "" && r.Method == http.MethodGet && g.admit(w, token):
-		sendRefresh(w)
 	case token != "":
-		http.Error(w, "this link has been used already, or is from another dashboard: "+
-			"open the last link in the dashboard's terminal", http.StatusForbidden)
+		g.serveLink(w, r, token, isKnown)
 	case !isKnown:
 		http.Error(w, "open the last link in the dashboard's terminal", http.StatusForbidden)
 	default:
 		g.next.ServeHTTP(w, r)
 	}
+}
+
+// serveLink answers a request for a link with a token. It admits the browser if the link has not been used yet. An
+// admitted browser, for which isKnown is true, can open any link again.
+func (g *guard) serveLink(w http.ResponseWriter, r *http.Request, token string, isKnown bool) {
+	isAdmitted := isKnown
+	if !isKnown && r.Method == http.MethodGet {
+		isAdmitted = g.admit(w, token)
+	}
+	if !isAdmitted {
+		http.Error(w, "this link has been used already, or is from another dashboard: "+
+			"open the last link in the dashboard's terminal", http.StatusForbidden)
+		return
+	}
+
+	sendRefresh(w)
 }
 
 // knows reports whether the request has the cookie of an admitted browser.

@@ -28,7 +28,8 @@ import (
 	"bijou/state"
 )
 
-// Access returns the access to machine 0, or to a machine that has an instance.
+// Access returns the access to machine 0, or to a machine that has an instance. A machine of a plugin is reached by ssh
+// at its public address.
 func (All) Access(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	switch {
 	case m.ID == "0", env.Provider == state.ProviderLocal:
@@ -342,12 +343,11 @@ var providerName = sync.OnceValue(func() *regexp.Regexp {
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
-	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == e.Provider })
-	if i < 0 {
+	builtin, ok := findBuiltin(e.Provider)
+	if !ok {
 		return inspectPlugin(ctx, e, wanted)
 	}
 
-	builtin := builtinProviders()[i]
 	p, err := builtin.create(wanted.Environment)
 	if err != nil {
 		return juju.Provider{}, err
@@ -369,25 +369,25 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 // CheckSettings returns an error if an operator gives settings that the provider called name does not have. It checks
 // only providers inside the binary, since a plugin checks its own settings.
 func (All) CheckSettings(name string, given map[string]string) error {
-	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
-	if i < 0 {
+	builtin, ok := findBuiltin(name)
+	if !ok {
 		return nil
 	}
-	return builtinProviders()[i].checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
+	return builtin.checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
 // CheckSeries returns an error if the provider's machines cannot have the series. It queries the provider
 // only on the host of machine 0.
 func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
-	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == env.Provider })
-	if i < 0 || builtinProviders()[i].checkSeries == nil {
+	builtin, ok := findBuiltin(env.Provider)
+	if !ok || builtin.checkSeries == nil {
 		return nil
 	}
 	if _, err := os.Stat(e.MachineDir("0")); err != nil {
 		return nil
 	}
 
-	return builtinProviders()[i].checkSeries(env.ProviderConfig(), series)
+	return builtin.checkSeries(env.ProviderConfig(), series)
 }
 
 // jujuProvider returns the capabilities in the form for juju's commands.

@@ -174,7 +174,18 @@ func serveProvider(c applet.Call, b builtinProvider) int {
 
 // isBuiltin reports whether the provider called name is part of this binary.
 func isBuiltin(name string) bool {
-	return slices.ContainsFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
+	_, ok := findBuiltin(name)
+	return ok
+}
+
+// findBuiltin returns the provider of this binary that is called name, or false if there is none.
+func findBuiltin(name string) (builtinProvider, bool) {
+	for _, b := range builtinProviders() {
+		if b.name == name {
+			return b, true
+		}
+	}
+	return builtinProvider{}, false
 }
 
 // providerFolder returns a function that creates the directory for the sockets of an environment's provider.

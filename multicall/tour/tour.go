@@ -37,8 +37,10 @@ type Quickstart struct {
 // Run shows the tour. At the end, and also after an error or a signal, it ends the environment and removes the tour's
 // files. It keeps them only if --keep is given and all steps have succeeded.
 func (q Quickstart) Run(s console.Streams) (err error) {
+	// SIGPIPE arrives if the reader of stdout exits. The tour must still clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
+
 	dir, err := os.MkdirTemp("", "bijou-quickstart-")
 	if err != nil {
 		return fmt.Errorf("cannot create a directory for the tour: %w", err)

@@ -76,13 +76,14 @@ func isTool(path string) bool {
 		case c == ' ' && next == len(path):
 			return true
 		case c == ' ':
-			next = base
+			next = base // the next tool's name begins
 		case next >= 0 && next < len(path) && path[next] == c:
 			next++
 		default:
 			next = -1
 		}
 	}
+
 	return next == len(path)
 }
 
@@ -92,7 +93,7 @@ func isTool(path string) bool {
 //go:nosplit
 func joinArgs(stack unsafe.Pointer) string {
 	first := wordAt(stack, 1)
-	end := first
+	end := first // where the next argument must begin
 	for i := 1; wordAt(stack, i) != nil; i++ {
 		arg := cString(wordAt(stack, i))
 		if wordAt(stack, i) != end || hasPrefix(arg, "--client") || hasPrefix(arg, "--socket") {
@@ -143,12 +144,14 @@ func connect(path string) bool {
 	for i := 0; i < len(path) && i < len(socketAddress.Path); i++ {
 		socketAddress.Path[i] = int8(path[i])
 	}
+
 	fd := systemCall(syscall.SYS_SOCKET, syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0, 0, 0, 0)
 	size := unsafe.Offsetof(socketAddress.Path) + uintptr(len(path)) + 1 // the path ends with a NUL byte
 	if fd <= 2 || systemCall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&socketAddress)), size, 0, 0, 0) < 0 {
 		systemCall(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 		return false
 	}
+
 	agent = fd
 	return true
 }
@@ -207,20 +210,22 @@ func parseAnswer() answer {
 	a := answer{exit: -1}
 	for at := 0; ; {
 		key, value, end := received.pairAt(at)
-		plain := len(value) > 0 && len(value) < amp.MaxValue && len(a.stdout) == 0
+		// A longer value has several chunks, and no pair can follow stdout.
+		isAccepted := len(value) > 0 && len(value) < amp.MaxValue && len(a.stdout) == 0
 		switch {
 		case end <= 0 || len(key) == 0:
+			// The answer is incomplete or malformed, or it ends here.
 			a.end = end
 			return a
-		case plain && isEqual(key, wire.KeyAnswer):
+		case isAccepted && isEqual(key, wire.KeyAnswer):
 			// Every answer begins with this key.
-		case plain && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
+		case isAccepted && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
 			a.exit = int(value[0] - '0')
-		case plain && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:
+		case isAccepted && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:
 			a.stderr = value
-		case plain && isEqual(key, wire.KeyStdout):
+		case isAccepted && isEqual(key, wire.KeyStdout):
 			a.stdout = value
-		case plain && isEqual(key, wire.KeyWant) && len(a.want) == 0:
+		case isAccepted && isEqual(key, wire.KeyWant) && len(a.want) == 0:
 			a.want = value
 		default:
 			a.end = -1
@@ -237,6 +242,7 @@ func print(fd uintptr, s string) bool {
 	if len(s) == 0 {
 		return true
 	}
+
 	n := systemCall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.StringData(s))), uintptr(len(s)), 0, 0, 0)
 	printed += max(n, 0)
 	return n == len(s)
@@ -260,7 +266,9 @@ func sendStdin(id string) bool {
 	sent.addPair(wire.KeyAsk, "1")
 	sent.addPair(wire.KeyClientID, id)
 	sent.addPair(wire.KeyValue, stdin.text(0, stdin.n))
-	sent.addText("")
+	sent.addText("") // an empty key ends the box
+
+	// If this client returns later, hookenv/client must not read these bytes again.
 	received.n = 0
 	stdin.n = 0
 	return send()

@@ -146,6 +146,7 @@ func (b *buffer) addText(s string) {
 	if len(s) > amp.MaxValue {
 		b.n = len(b.bytes)
 	}
+
 	b.addByte(byte(len(s) >> 8))
 	b.addByte(byte(len(s)))
 	for i := 0; i < len(s); i++ {
@@ -183,6 +184,7 @@ func (b *buffer) textAt(at, limit int) (text string, end int) {
 	if at < 0 || at >= len(b.bytes)-1 || at+2 > b.n {
 		return "", 0
 	}
+
 	n := int(b.bytes[at])<<8 | int(b.bytes[at+1])
 	if n > limit {
 		return "", -1
@@ -191,5 +193,6 @@ func (b *buffer) textAt(at, limit int) (text string, end int) {
 	if end > b.n {
 		return "", 0
 	}
+
 	return b.text(at+2, n), end
 }

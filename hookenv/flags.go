@@ -86,8 +86,8 @@ func (f *FlagSet) AddFunc(set func(name, value string) error, help, arg string, 
 	f.add(option{names: names, arg: arg, help: help, set: set})
 }
 
-func (f *FlagSet) add(o option) {
-	f.options = append(f.options, o)
+func (f *FlagSet) add(opt option) {
+	f.options = append(f.options, opt)
 }
 
 // findOption returns the option with this name, or false if the tool does not have it. name has no dashes.
@@ -131,15 +131,15 @@ func (f *FlagSet) parse(argv []string) error {
 // which can be the option's value. It returns the arguments after the value.
 func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(arg[2:], "=")
-	o, ok := f.findOption(name)
+	opt, ok := f.findOption(name)
 	switch {
 	case !ok:
 		return argv, f.resolveUnknown(name, arg)
 	case hasValue:
-		return argv, o.set(withDashes(name), value)
+		return argv, opt.set(withDashes(name), value)
 	}
 
-	return f.takeValue(o, name, argv)
+	return f.takeValue(opt, name, argv)
 }
 
 // parseShort parses the argument arg with short options: "-f v", "-fv", "-f=v", or combined booleans such as "-ab". argv
@@ -149,18 +149,18 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 		_, size := utf8.DecodeRuneInString(letters)
 		name := letters[:size]
 		letters = letters[size:]
-		o, ok := f.findOption(name)
+		opt, ok := f.findOption(name)
 		switch {
 		case !ok:
 			return argv, f.resolveUnknown(name, arg)
 		case strings.HasPrefix(letters, "="):
-			return argv, o.set(withDashes(name), letters[1:])
-		case o.arg != "" && letters != "":
-			return argv, o.set(withDashes(name), letters) // the value follows the letter directly
+			return argv, opt.set(withDashes(name), letters[1:])
+		case opt.arg != "" && letters != "":
+			return argv, opt.set(withDashes(name), letters) // the value follows the letter directly
 		}
 
 		var err error
-		if argv, err = f.takeValue(o, name, argv); err != nil {
+		if argv, err = f.takeValue(opt, name, argv); err != nil {
 			return nil, err
 		}
 	}
@@ -170,15 +170,15 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 
 // takeValue sets an option to the first argument of argv, or to true if the option takes no value. It returns the
 // remaining arguments. It returns a usage error if the option's value is missing.
-func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, error) {
+func (f *FlagSet) takeValue(opt option, name string, argv []string) ([]string, error) {
 	switch {
-	case o.arg == "":
-		return argv, o.set(withDashes(name), "true")
+	case opt.arg == "":
+		return argv, opt.set(withDashes(name), "true")
 	case len(argv) == 0:
 		return nil, UsageErrorf("option needs an argument: %s", withDashes(name))
 	}
 
-	return argv[1:], o.set(withDashes(name), argv[0])
+	return argv[1:], opt.set(withDashes(name), argv[0])
 }
 
 // resolveUnknown handles an option that the tool does not have. It returns errHelp for the help option. If the tool

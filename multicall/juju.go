@@ -228,11 +228,11 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 
 // Quiesce keeps hooks of the unit from beginning, as described in [juju.Hooks].
 func (hooks) Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (juju.Quiesced, error) {
-	q, err := agent.Quiesce(ctx, machineDir, unit, onWait)
+	quiesced, err := agent.Quiesce(ctx, machineDir, unit, onWait)
 	if errors.Is(err, agent.ErrUnaware) {
 		return nil, juju.ErrCannotQuiesce
 	}
-	return q, err
+	return quiesced, err
 }
 
 // EndStrays ends the processes that hooks have left running. These have the word NAME=VALUE in their environment.

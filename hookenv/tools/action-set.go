@@ -45,11 +45,11 @@ func parseResults(words []string) (map[string]any, error) {
 		if slices.Contains(reserved, keys[0]) {
 			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
 		}
-		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey().MatchString(key) }); i >= 0 {
-			return nil, hookenv.UsageErrorf(
-				"invalid key %q: want lower-case letters and digits, and dashes only between them",
-				keys[i],
-			)
+		for _, key := range keys {
+			if !resultKey().MatchString(key) {
+				return nil, hookenv.UsageErrorf(
+					"invalid key %q: want lower-case letters and digits, and dashes only between them", key)
+			}
 		}
 		putNested(results, keys, value)
 	}

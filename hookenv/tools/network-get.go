@@ -124,24 +124,24 @@ func bindAddress(n hookapi.Network) string {
 // allValues returns all values under the keys that charms read. Except for JSON, it adds the keys of older versions of
 // Juju.
 func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
-	all := map[string]any{}
-	older := inv.FormatFor(all) != hookenv.FormatJSON
+	values := map[string]any{}
+	older := inv.FormatFor(values) != hookenv.FormatJSON
 	var interfaces []any
 	for _, i := range n.Interfaces {
 		interfaces = append(interfaces, interfaceDictionary(i, older))
 	}
 
 	if len(interfaces) > 0 {
-		all["bind-addresses"] = interfaces
+		values["bind-addresses"] = interfaces
 	}
 	if len(n.Egress) > 0 {
-		all["egress-subnets"] = n.Egress
+		values["egress-subnets"] = n.Egress
 	}
 	if len(n.Ingress) > 0 {
-		all["ingress-addresses"] = n.Ingress
+		values["ingress-addresses"] = n.Ingress
 	}
 
-	return all
+	return values
 }
 
 // interfaceDictionary returns an interface as a dictionary with Juju's keys. If older is true, it adds the

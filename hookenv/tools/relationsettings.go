@@ -172,11 +172,11 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 	}
 
 	inv := &hookenv.Invocation{Hook: h, Facts: h.Facts()}
-	w := t.asFlag()
-	if err := w.checkRelation(ctx, inv); err != nil {
+	flag := t.asFlag()
+	if err := flag.checkRelation(ctx, inv); err != nil {
 		return hookapi.Node{}, err
 	}
-	id, err := w.resolveRelation(ctx, inv, t.Unit)
+	id, err := flag.resolveRelation(ctx, inv, t.Unit)
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
 }
 
@@ -190,6 +190,6 @@ func (t Target) asFlag() relationFlag {
 
 // rewordNotFound adds the target's relation to an error about a relation that was not found.
 func (t Target) rewordNotFound(h hookapi.Hook, err error) error {
-	w := t.asFlag()
-	return w.rewordNotFound(&hookenv.Invocation{Hook: h, Facts: h.Facts()}, err)
+	flag := t.asFlag()
+	return flag.rewordNotFound(&hookenv.Invocation{Hook: h, Facts: h.Facts()}, err)
 }

@@ -146,15 +146,15 @@ func Caller() string {
 // several words are equally near.
 func NearestWord(name string, words []string) (nearest string) {
 	fewest := -1
-	for _, w := range words {
-		d := editDistance(name, w)
+	for _, word := range words {
+		edits := editDistance(name, word)
 		switch {
-		case !isSlip(name, w, d):
+		case !isSlip(name, word, edits):
 			// The words are too different.
-		case fewest < 0 || d < fewest:
-			nearest = w
-			fewest = d
-		case d == fewest && w != nearest:
+		case fewest < 0 || edits < fewest:
+			nearest = word
+			fewest = edits
+		case edits == fewest && word != nearest:
 			nearest = ""
 		}
 	}
@@ -165,14 +165,14 @@ func NearestWord(name string, words []string) (nearest string) {
 // OnlySlip returns the only word that name can misspell. It returns "" if there is no such word, or if there are
 // several, even if one of them is nearer.
 func OnlySlip(name string, words []string) (only string) {
-	for _, w := range words {
+	for _, word := range words {
 		switch {
-		case !isSlip(name, w, editDistance(name, w)) || w == only:
+		case !isSlip(name, word, editDistance(name, word)) || word == only:
 			// The words are too different, or the list has the word twice.
 		case only != "":
 			return ""
 		default:
-			only = w
+			only = word
 		}
 	}
 

@@ -45,32 +45,32 @@ const machineImportance = 0
 // putAttention shows the troubles, each with its reason and the commands that help.
 func (e *liveEnvironment) putAttention() {
 	units, lost := e.unitsInTrouble()
-	all := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
-	slices.SortFunc(all, func(a, b trouble) int {
+	troubles := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
+	slices.SortFunc(troubles, func(a, b trouble) int {
 		return cmp.Or(cmp.Compare(a.importance, b.importance), charm.CompareUnits(a.Name, b.Name))
 	})
 
 	for i := range maxAttention {
 		id := fmt.Sprintf("env/attention/%02d", i)
-		if i >= len(all) {
+		if i >= len(troubles) {
 			delete(e.rows, id)
 			continue
 		}
 
-		all[i].ID = id
-		e.rows.put("attention", id, id, e.render("trouble", all[i]))
+		troubles[i].ID = id
+		e.rows.put("attention", id, id, e.render("trouble", troubles[i]))
 	}
 
 	const more = "env/attention/more"
 	delete(e.rows, more)
-	if n := len(all) - maxAttention; n > 0 {
+	if n := len(troubles) - maxAttention; n > 0 {
 		e.rows.put("attention", more, more, e.render("more-trouble", n))
 	}
 }
 
 // unitsInTrouble returns the units that need an operator. It returns the units that are lost with their machine
 // separately, by machine, since the machine is their reason.
-func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]string) {
+func (e *liveEnvironment) unitsInTrouble() (troubles []trouble, lost map[string][]string) {
 	lost = map[string][]string{}
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {
 		for name, u := range e.status.Services[service].Units {
@@ -86,11 +86,11 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]str
 
 			t := e.explainUnit(name, u)
 			t.importance = importance
-			all = append(all, t)
+			troubles = append(troubles, t)
 		}
 	}
 
-	return all, lost
+	return troubles, lost
 }
 
 // explainUnit returns the trouble of a unit, with its reason and the commands that help.
@@ -129,7 +129,7 @@ func (s *server) why(u status.Unit) string {
 // relationsInTrouble returns the relations in error. They are listed beside the units, since the state of a unit may not
 // show the error of its relation. A relation whose failed units are all down is left out, since an operator must first
 // start their agents.
-func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
+func (e *liveEnvironment) relationsInTrouble() (troubles []trouble) {
 	for id, r := range e.status.Relations {
 		unit, failed, ok := e.failedUnit(r)
 		if !ok {
@@ -148,7 +148,7 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 			toDo = []status.Advice{showUnit(unit)}
 		}
 
-		all = append(all, trouble{
+		troubles = append(troubles, trouble{
 			Name:       id,
 			Kind:       "relation",
 			Word:       "error",
@@ -159,7 +159,7 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 		})
 	}
 
-	return all
+	return troubles
 }
 
 // failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It prefers a
@@ -172,13 +172,13 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 				continue
 			}
 
-			// Resolved is empty until the operator has answered the failure.
-			isFirst := !ok || cmp.Or(
+			// Resolved is empty until the operator has answered the failure. Unanswered failures come first.
+			order := cmp.Or(
 				cmp.Compare(candidate.Resolved, failed.Resolved),
 				candidate.Since.Compare(failed.Since),
 				charm.CompareUnits(name, unit),
-			) < 0
-			if isFirst {
+			)
+			if !ok || order < 0 {
 				unit = name
 				failed = candidate
 				ok = true
@@ -191,7 +191,7 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 
 // machinesInTrouble returns the machines that need an operator. lost has the units that are lost with their
 // machine, by machine.
-func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []trouble) {
+func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (troubles []trouble) {
 	for id, m := range e.status.Machines {
 		_, isInTrouble := importances()[string(m.State)]
 		if !isInTrouble && m.Trouble == nil {
@@ -223,10 +223,10 @@ func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []tro
 			t.Since = m.Trouble.Since
 			t.ToDo = []status.Advice{{Effect: "fix that: the next attempt is at " + m.Trouble.NextRetry.Local().Format(time.DateTime)}}
 		}
-		all = append(all, t)
+		troubles = append(troubles, t)
 	}
 
-	return all
+	return troubles
 }
 
 // lastHookOf returns when the last hook of these units ended, or zero if it is unknown.

@@ -53,9 +53,10 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 
 	d, err := state.Read(ctx, s.Environment.State, func(v *state.View) (detail, error) {
 		unit := r.FormValue("unit")
-		run := r.FormValue("run")
+		run := r.FormValue("run") // the number of a hook run of the unit
+		needsUnit := unit != "" || run != ""
 		switch {
-		case (unit != "" || run != "") && !charm.IsUnit(unit):
+		case needsUnit && !charm.IsUnit(unit):
 			return detail{}, fmt.Errorf("%q is not a unit's name: %w", unit, errBadRequest)
 		case run != "":
 			return readRun(v, unit, run)
@@ -191,11 +192,11 @@ func readRelationData(v *state.View, relation string, r status.Relation) (map[st
 		data[name] = app.Values
 
 		for unit := range end.Units {
-			own, err := v.Settings(id, unit)
+			settings, err := v.Settings(id, unit)
 			if state.IgnoreNotFound(err) != nil && !v.Skips(err) {
 				return nil, err
 			}
-			data[unit] = own.Values
+			data[unit] = settings.Values
 		}
 	}
 

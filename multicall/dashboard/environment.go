@@ -185,7 +185,7 @@ func (e *liveEnvironment) readChanges(
 // watch starts a goroutine that fills the feed with the changes after the revision, until the watch ends or ctx is done.
 func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 	ctx, stop := context.WithCancel(ctx)
-	w, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
+	watcher, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
 	if err != nil {
 		stop()
 		return err
@@ -193,8 +193,8 @@ func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 
 	e.stop = stop
 	go func() {
-		defer w.Close()
-		e.feed.End(e.feed.Collect(ctx, w))
+		defer watcher.Close()
+		e.feed.End(e.feed.Collect(ctx, watcher))
 	}()
 
 	return nil
@@ -405,7 +405,7 @@ func (e *liveEnvironment) putOthers() {
 	views, total := e.newServiceViews()
 	e.putDiagram(views)
 	for id, m := range e.status.Machines {
-		// Zeros make the text order numeric.
+		// Machines are sorted by number, since leading zeros make the order of texts numeric.
 		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id),
 			e.render("machine", map[string]any{"ID": id, "Machine": m}))
 	}

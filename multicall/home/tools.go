@@ -65,8 +65,8 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	failure := fmt.Sprintf("cannot store the binary %q", f.Name)
 	// Read everything first, since writing an executable blocks forks, and the source may be slow.
 	data, err := io.ReadAll(content)
-	if got := osutil.Digest(data); err == nil && got != f.SHA256 {
-		err = fmt.Errorf("the SHA-256 sum is %s, not %s", got, f.SHA256)
+	if sum := osutil.Digest(data); err == nil && sum != f.SHA256 {
+		err = fmt.Errorf("the SHA-256 sum is %s, not %s", sum, f.SHA256)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", failure, err)

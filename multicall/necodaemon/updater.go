@@ -42,7 +42,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 
 	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
-		o := leader.Options{
+		options := leader.Options{
 			Store:   store,
 			Version: version,
 			Form:    host.InstalledForm(binary),
@@ -51,7 +51,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		}
 
 		return daemon.RunRoles(ctx, []daemon.Role{
-			func(ctx context.Context) error { return leader.Run(ctx, o) },
+			func(ctx context.Context) error { return leader.Run(ctx, options) },
 			func(ctx context.Context) error { return awaitReplacement(ctx, store) },
 		})
 	})

@@ -105,6 +105,7 @@ func sshAccess(c ssh.Client, machineDir string) juju.Access {
 				args = append(args, "-t")
 			}
 
+			// Without a command, start a shell.
 			if line == "" {
 				line = `exec "${SHELL:-/bin/sh}"`
 			}
@@ -253,8 +254,8 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string, progre
 // listInstances lists the environment's instances. It leaves out instances of other environments, and instances
 // without an id.
 func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
-	all, err := p.Instances(ctx)
-	return slices.DeleteFunc(all, func(i provider.Instance) bool {
+	instances, err := p.Instances(ctx)
+	return slices.DeleteFunc(instances, func(i provider.Instance) bool {
 		return i.ID == "" || i.Environment != uuid
 	}), err
 }

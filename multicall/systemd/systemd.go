@@ -242,17 +242,17 @@ const NecoOwner = "neco"
 
 // NecoUnits returns the unit files of neco's daemons, whose programs are in the directory bin.
 func NecoUnits(bin string) (units []Unit, err error) {
-	for _, d := range []struct{ name, does string }{
+	for _, daemon := range []struct{ name, does string }{
 		{"neco-worker", "updates this boot server to new releases"},
 		{"neco-updater", "looks for releases, and leads the boot servers through updates"},
 	} {
 		values := map[string]any{
 			"Mark":    madeByPrefix,
 			"Owner":   NecoOwner,
-			"Does":    d.does,
-			"Program": filepath.Join(bin, d.name),
+			"Does":    daemon.does,
+			"Program": filepath.Join(bin, daemon.name),
 		}
-		if units, err = appendUnit(units, d.name+".service", "neco.service", bin, values); err != nil {
+		if units, err = appendUnit(units, daemon.name+".service", "neco.service", bin, values); err != nil {
 			return nil, err
 		}
 	}

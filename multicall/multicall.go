@@ -86,8 +86,8 @@ func Has(name string) bool {
 	return ok
 }
 
-// isLink reports whether the program was called by a symlink. argv0 can be a path or, as in a shell, a name
-// in PATH.
+// isLink reports whether the program was called through a symlink. argv0 can be a path or, as in a shell, a name in
+// PATH.
 func isLink(argv0 string) bool {
 	path, _ := exec.LookPath(argv0)
 	_, err := os.Readlink(path)

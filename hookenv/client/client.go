@@ -19,6 +19,7 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
+// init runs the hook tool if this process is one, and exits. The package comment says why.
 func init() {
 	if IsTool(os.Args[0]) && clientID(os.Args) != "" {
 		os.Exit(Run(os.Args))
@@ -45,7 +46,7 @@ func IsTool(argv0 string) bool {
 func Run(argv []string) int {
 	id := clientID(argv)
 	if begun, ok := early.TakeOver(); ok {
-		return goOn(begun, id)
+		return continueConversation(begun, id)
 	}
 	if id == "" {
 		return fail("no client id: hook tools run in hooks and under juju do (JUJU_CLIENT_ID is not set)")
@@ -68,8 +69,8 @@ func Run(argv []string) int {
 	return c.exchange(encodeRequest(argv, id), id)
 }
 
-// goOn continues a conversation that package early has begun.
-func goOn(begun early.Conversation, id string) int {
+// continueConversation continues a conversation that package early has begun, and returns the exit code.
+func continueConversation(begun early.Conversation, id string) int {
 	c := &conn{fd: begun.FD, decoder: amp.Decoder{Limit: maxAnswer}, printed: begun.Printed, ahead: begun.Ahead}
 	c.decoder.Feed(begun.Received)
 	return c.exchange(begun.Unsent, id)

@@ -156,8 +156,8 @@ func Summary(name string) string {
 	return ""
 }
 
-// unsupportedNames returns the names of the tools that do not work in this version. They exist because charm
-// libraries call them, and handle their error better than "command not found".
+// unsupportedNames returns the names of the tools that do not work in this version. The tools still exist, since charm
+// libraries call them, and handle the tools' error better than "command not found".
 func unsupportedNames() []string {
 	return []string{"payload-register", "payload-status-set", "payload-unregister"}
 }

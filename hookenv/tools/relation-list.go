@@ -96,8 +96,9 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 }
 
 // viewerArgument returns the unit or service in the first argument or, without arguments, the hook's unit. It returns
-// an error if the unit or service does not exist, or if there are more arguments. Modern charms do not expect this
-// argument: for a word that is neither a unit's name nor an existing service, they get the error for an extra argument.
+// an error if the unit or service does not exist, or if there are more arguments. The tools of modern charms do not
+// document this argument. If the word is neither a unit's name nor an existing service, the error of a modern charm is
+// that for an extra argument.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
@@ -127,7 +128,11 @@ func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 // isSingle reports whether the call lists one relation, named or implied. Otherwise it lists all relations of
 // the viewer.
 func (l *relationLister) isSingle() bool {
-	return l.option != "" || !l.filtered && (l.listed == typeUnit || l.listed == typeService)
+	if l.option != "" {
+		return true
+	}
+	listsMembers := l.listed == typeUnit || l.listed == typeService
+	return listsMembers && !l.filtered
 }
 
 // needsRelation reports whether the call must have a relation: the one that it names, or else the hook's own.

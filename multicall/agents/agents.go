@@ -31,7 +31,7 @@ type machineAgentGrammar struct {
 	daemonFlags
 }
 
-// RunMachineAgent is the applet machine-agent.
+// RunMachineAgent runs the applet machine-agent, and returns its exit code.
 func RunMachineAgent(c applet.Call) int {
 	var g machineAgentGrammar
 	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, g.serveMachine)
@@ -202,7 +202,7 @@ type unitAgentGrammar struct {
 	daemonFlags
 }
 
-// RunUnitAgent is the applet unit-agent.
+// RunUnitAgent runs the applet unit-agent, and returns its exit code.
 func RunUnitAgent(c applet.Call) int {
 	var g unitAgentGrammar
 	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
@@ -246,7 +246,7 @@ type provisionerGrammar struct {
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
-// RunProvisioner is the applet provisioner.
+// RunProvisioner runs the applet provisioner, and returns its exit code.
 func RunProvisioner(c applet.Call) int {
 	var g provisionerGrammar
 	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, g.serveProvisioner)

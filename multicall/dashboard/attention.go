@@ -33,8 +33,8 @@ type trouble struct {
 	importance int      // smaller numbers are shown first
 }
 
-// importances returns the order of troubles, by state. Units that a fault has stopped come before units that wait for
-// an answer.
+// importances returns the importance of a trouble, by state. Smaller numbers are shown first: units that a fault has
+// stopped come before units that wait for an operator's answer.
 func importances() map[string]int {
 	return map[string]int{"error": 1, "down": 2, "blocked": 3}
 }

@@ -144,9 +144,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openBrowser makes a browser open a file that leads to the link, since other users can see the arguments of
-// a process. The file is in the home directory, and is not hidden, since a browser that is a snap sees
-// neither /tmp nor hidden files. openBrowser removes the file once the link was used, or ctx is done.
+// openBrowser makes a browser open a file that leads to the link. The link is not an argument of the browser, since other
+// users can see the arguments of a process. The file is in the home directory and not hidden, since a browser that is a
+// snap sees neither /tmp nor hidden files. openBrowser removes the file once the link was used, or ctx is done.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 	home, err := os.UserHomeDir()
 	if err != nil {

@@ -112,7 +112,7 @@ func (f *liveFleet) putTable(rendered rows, i int, t FleetTable, steps []string)
 	}
 }
 
-// classOf returns the style for a colour of neco's output.
+// classOf returns the style for a colour of neco's output, or "" for other colours.
 func classOf(colour console.Colour) string {
 	return map[console.Colour]string{
 		console.Red:    "error",

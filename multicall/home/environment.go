@@ -268,9 +268,9 @@ func (e Environment) relativeURL(state string) (string, error) {
 	})
 }
 
-// mapCredentialFiles returns a store's URL in which replace has replaced the path of each credential file. replace gets
-// the URL's option and its path, and its error ends the work. mapCredentialFiles returns a URL that has no such options,
-// or that cannot be parsed, unchanged. Opening the second kind of URL reports the reason.
+// mapCredentialFiles replaces the path of each credential file in a store's URL. It calls replace with the name of the
+// URL's option and the path, and returns the first error of replace. It returns a URL without such options unchanged.
+// It also returns a malformed URL unchanged, since opening that URL reports the reason.
 func mapCredentialFiles(state string, replace func(option, path string) (string, error)) (string, error) {
 	base, query, hasQuery := strings.Cut(state, "?")
 	if !hasQuery || !strings.HasPrefix(state, "etcd") {

@@ -134,11 +134,11 @@ func (r *releaseServer) writeAssets(version string, files map[string][]byte) (as
 
 // writeFile writes a file below the directory of the server. path is the path of its URL.
 func (r *releaseServer) writeFile(path string, data []byte) error {
-	path = filepath.Join(r.dir, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	file := filepath.Join(r.dir, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return osutil.WriteFile(path, data, 0o644)
+	return osutil.WriteFile(file, data, 0o644)
 }
 
 // packTarball returns a tarball with the running binary and the manifest. The tarball has the format of gzip without

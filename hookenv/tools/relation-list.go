@@ -178,7 +178,8 @@ func (l *relationLister) readRelations(
 	if err != nil {
 		return nil, l.rewordNotFound(inv, err)
 	}
-	if _, isEnd := findEnd(r, serviceOf(viewer)); viewer != "" && !isEnd {
+	_, hasViewer := findEnd(r, serviceOf(viewer))
+	if viewer != "" && !hasViewer {
 		return nil, l.rewordNotFound(inv, hookapi.ErrRelationNotFound)
 	}
 

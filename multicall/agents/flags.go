@@ -37,19 +37,9 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
 	if p.Env != "" {
 		var err error
-		if e, err = home.Load(p.Env); err != nil {
+		if e, err = p.loadRecord(); err != nil {
 			return e, err
 		}
-		if e.Phase == home.Removing {
-			return e, fmt.Errorf("cannot run for model %q: %w", e.Name, home.ErrRemoving)
-		}
-
-		runsOwnTools := applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou"))
-		if p.Tools == "" && !runsOwnTools {
-			return e, toolsReexec{e.ToolsDir()}
-		}
-		p.State = cmp.Or(p.State, e.State)
-		p.Tools = cmp.Or(p.Tools, e.ToolsDir())
 	}
 	if p.State == "" {
 		return e, console.Hint(console.Usage(errors.New("no model given")),
@@ -64,6 +54,27 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		p.Tools = filepath.Dir(binary)
 	}
 
+	return e, nil
+}
+
+// loadRecord loads the environment of --env for loadEnvironment. It returns ErrRemoving if the environment is being
+// removed.
+func (p *daemonFlags) loadRecord() (home.Environment, error) {
+	e, err := home.Load(p.Env)
+	if err != nil {
+		return e, err
+	}
+	if e.Phase == home.Removing {
+		return e, fmt.Errorf("cannot run for model %q: %w", e.Name, home.ErrRemoving)
+	}
+
+	runsOwnTools := applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou"))
+	if p.Tools == "" && !runsOwnTools {
+		return e, toolsReexec{e.ToolsDir()}
+	}
+
+	p.State = cmp.Or(p.State, e.State)
+	p.Tools = cmp.Or(p.Tools, e.ToolsDir())
 	return e, nil
 }
 

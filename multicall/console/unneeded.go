@@ -21,27 +21,12 @@ type Unneeded struct {
 // addUnneeded adds the unneeded options to each command. They are not in the help, and shells do not complete them.
 func (c Command) addUnneeded(parser *kong.Kong) error {
 	for _, node := range parser.Model.Children {
-		// kong makes options only from the fields of a struct.
-		var fields []reflect.StructField
-		taken := flagNames(node)
-		for _, u := range c.Unneeded {
-			if u.Commands != "*" && !slices.Contains(strings.Fields(u.Commands), node.Name) {
-				continue
-			}
-
-			for _, option := range strings.Fields(u.Options) {
-				name, takesValue := strings.CutSuffix(option, "=")
-				if taken[name] {
-					continue
-				}
-				taken[name] = true
-				fields = append(fields, unneededField(len(fields), name, takesValue, u.Why))
-			}
-		}
-
+		fields := c.unneededFields(node)
 		if len(fields) == 0 {
 			continue
 		}
+
+		// kong makes options only from the fields of a struct.
 		grammar := reflect.New(reflect.StructOf(fields)).Interface()
 		options, err := kong.New(grammar, kong.NoDefaultHelp())
 		if err != nil {
@@ -51,6 +36,29 @@ func (c Command) addUnneeded(parser *kong.Kong) error {
 	}
 
 	return nil
+}
+
+// unneededFields returns a field of a struct for each unneeded option of a command. It leaves out options that the
+// command has itself.
+func (c Command) unneededFields(node *kong.Node) (fields []reflect.StructField) {
+	taken := flagNames(node)
+	for _, u := range c.Unneeded {
+		isForCommand := u.Commands == "*" || slices.Contains(strings.Fields(u.Commands), node.Name)
+		if !isForCommand {
+			continue
+		}
+
+		for _, option := range strings.Fields(u.Options) {
+			name, takesValue := strings.CutSuffix(option, "=")
+			if taken[name] {
+				continue
+			}
+			taken[name] = true
+			fields = append(fields, unneededField(len(fields), name, takesValue, u.Why))
+		}
+	}
+
+	return fields
 }
 
 // unneededMark is the group of unneeded options, which distinguishes them after a parse.

@@ -58,10 +58,10 @@ type start struct {
 // Run starts a server, and prints its port as soon as it accepts connections. If a server with the same
 // arguments is already running, it does not start another.
 func (s start) Run(streams console.Streams) error {
-	running, err := readNote(s.Directory)
-	hasSameAddress := err == nil && running.Listen == s.Listen
+	previous, err := readNote(s.Directory)
+	hasSameAddress := err == nil && previous.Listen == s.Listen
 	if hasSameAddress && isServed(s.Directory) {
-		fmt.Fprintln(streams.Out, running.Port)
+		fmt.Fprintln(streams.Out, previous.Port)
 		return nil
 	}
 

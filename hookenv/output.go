@@ -189,7 +189,7 @@ func (inv *Invocation) ConvertFloats(value any) any {
 	return value
 }
 
-// renderYAML returns the value as YAML. It returns nothing for nil, and not "null", since charms test for
+// renderYAML returns the value as YAML. For nil it returns an empty text instead of "null", since charms test for
 // empty output.
 func renderYAML(value any) ([]byte, error) {
 	if value == nil {

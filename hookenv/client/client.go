@@ -3,11 +3,11 @@
 // and exits with the answer's exit code. It does not parse a tool's options. The tools run in the agent
 // (hookenv).
 //
-// The package has the only hand-written init function of the program, since a hook can call hundreds of tools. If argv[0]
-// is a hook tool and there is a client id, init does the work and exits before the other packages are initialized. This
-// saves 3 of 5 ms per call. It works since Go initializes packages in the order of their import paths once their imports
-// are initialized, and "bijou/..." comes before "github.com/...". So this package can import only os, syscall, strconv,
-// hookenv/amp, and its subpackages early and wire.
+// The package has the only hand-written init function of the program, since a hook can call hundreds of tools, and
+// each call must be fast. If argv[0] is a hook tool and there is a client id, init does the work and exits before the
+// other packages are initialized. This saves 3 of 5 ms per call. It works since Go initializes packages in the order
+// of their import paths once their imports are initialized, and "bijou/..." comes before "github.com/...". So this
+// package can import only os, syscall, strconv, hookenv/amp, and its subpackages early and wire.
 package client
 
 import (
@@ -211,8 +211,9 @@ func (c *conn) receive(take func(key, value []byte)) error {
 func (c *conn) readMore(chunk []byte) error {
 	n, err := readSome(c.fd, chunk)
 	// ECONNRESET means that the agent has closed the connection without reading all bytes.
-	if err == nil && n == 0 || err == syscall.ECONNRESET {
-		err = amp.Error("the agent closed the connection")
+	isClosed := err == nil && n == 0 || err == syscall.ECONNRESET
+	if isClosed {
+		return amp.Error("the agent closed the connection")
 	}
 	if err != nil {
 		return err

@@ -106,8 +106,8 @@ func flagNames(node *kong.Node) map[string]bool {
 	return names
 }
 
-// noteUnneeded prints a note for each unneeded option that was given, unless the option has no reason to print. It prints
-// no note twice.
+// noteUnneeded prints a note for each unneeded option that was given, unless the option has no reason for the note.
+// It prints each note only once.
 func noteUnneeded(w io.Writer, parsed *kong.Context) {
 	noted := map[*kong.Flag]bool{}
 	for _, element := range parsed.Path {

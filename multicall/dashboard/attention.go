@@ -69,7 +69,7 @@ func (e *liveEnvironment) putAttention() {
 }
 
 // unitsInTrouble returns the units that need an operator. It returns the units that are lost with their machine
-// separately, by machine, since the machine is their reason.
+// separately, by machine, since the fault of the machine is the reason.
 func (e *liveEnvironment) unitsInTrouble() (troubles []trouble, lost map[string][]string) {
 	lost = map[string][]string{}
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {

@@ -111,8 +111,8 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 	return nil
 }
 
-// read reads the whole environment at the first call, and when more than units has changed. Otherwise it reads
-// only the units that have changed.
+// read returns all rows of the environment. It reads the whole environment at the first call, and if more than units has
+// changed. Otherwise it reads only the units that have changed.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	changes := e.feed.Take()
 	if changes.Err != nil {

@@ -88,7 +88,7 @@ func (g *guard) knows(r *http.Request) bool {
 	return isKnown
 }
 
-// admit gives a browser its cookie if the token is that of the link, and returns false otherwise. The link works only
+// admit gives a browser its cookie if the token is that of the link, and returns false otherwise. A link works only
 // once.
 func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	g.mu.Lock()

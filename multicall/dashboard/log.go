@@ -11,7 +11,7 @@ import (
 	"bijou/state/logs"
 )
 
-// maxLogLines is how many of the log's last lines are shown.
+// maxLogLines is the maximum number of lines of the log that the page shows.
 const maxLogLines = 500
 
 // liveLog has the last lines of the log that match a request's filter.

@@ -114,7 +114,8 @@ func (r *releaseServer) publish(version string) error {
 	return r.writeFile("api/v3/repos/"+repository+"/releases", list)
 }
 
-// writeAssets writes the files of a release, which it gets by name. It returns them in the form of GitHub's API.
+// writeAssets writes the files of a release. The keys of files are names, and the values are contents. It returns the
+// files in the form of GitHub's API.
 func (r *releaseServer) writeAssets(version string, files map[string][]byte) (assets []map[string]any, err error) {
 	for name, data := range files {
 		path := "files/" + version + "/" + name

@@ -90,8 +90,8 @@ const (
 	maxPage       = 1 << 20 // bytes
 )
 
-// settle waits until all units are active, and shows the log and the status. It does so even if the units do not become
-// active in time.
+// settle waits until all units are active, and shows the log and the status. It shows both even if the units do not
+// become active in time.
 func (t *tour) settle(ctx context.Context, _ ...string) error {
 	err := t.runJuju(ctx, "wait", "--for", "active", "--timeout", settleTimeout)
 	if ctx.Err() != nil {

@@ -2,10 +2,9 @@
 //
 //	-ldflags '-E bijou/hookenv/client/early.entry'
 //
-// as .ci/build does, the kernel starts a process in this package and not in the runtime. A hook tool then
-// sends its request to the agent, prints the answer and exits, with about a dozen system calls. This is
-// faster than the start of the runtime, which is skipped. Without the flag the binary contains none of this
-// code.
+// as .ci/build does, the kernel starts a process in this package and not in the runtime. A hook tool then sends its
+// request to the agent, prints the answer and exits, with about a dozen system calls. This is faster than the start
+// of the runtime, which the tool then skips. Without the flag the binary contains none of this code.
 //
 // The package handles only calls without complications. In all other cases it returns, Go's runtime starts as usual, and
 // hookenv/client takes over:

@@ -133,7 +133,7 @@ type PortConflict struct {
 	Unit    string // the unit that has opened the range Open, possibly the hook's own unit
 	Open    Port   // the open range that Want overlaps
 	Want    Port   // the range to open or close
-	Closing bool   // the call was to close Want
+	Closing bool   // the call has tried to close Want, not to open it
 }
 
 // Error returns a message that names both ranges and the unit.

@@ -62,16 +62,7 @@ func runJujuExec(c applet.Call) int {
 // unit-mysql-0, since Juju names the directories of units in that way. Without the option --unit, whose default is
 // "-", the first word can name the unit. Without a unit, the request is for the only unit of the machine.
 func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
-	unit := g.Unit
-	words := g.Words
-	isUnitGiven := unit != "-"
-	if !isUnitGiven {
-		unit = ""
-	}
-	if !isUnitGiven && len(words) > 0 && parseUnit(words[0]) != "" {
-		unit = words[0]
-		words = words[1:]
-	}
+	unit, words := g.splitUnit()
 	if unit != "" && parseUnit(unit) == "" {
 		return unitcall.Request{}, console.Usage(fmt.Errorf("%q is not a unit's name", unit))
 	}
@@ -99,6 +90,19 @@ func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
 		RemoteService: g.RemoteApp,
 		Force:         g.ForceRemoteUnit,
 	}, nil
+}
+
+// splitUnit returns the word that names the unit, and the words of the command. unit is empty if no unit is given.
+func (g jujuExecGrammar) splitUnit() (unit string, words []string) {
+	isOptionGiven := g.Unit != "-"
+	switch {
+	case isOptionGiven:
+		return g.Unit, g.Words
+	case len(g.Words) > 0 && parseUnit(g.Words[0]) != "":
+		return g.Words[0], g.Words[1:]
+	}
+
+	return "", g.Words
 }
 
 // parseUnit returns the name of a unit for the unit's name or tag, and "" for any other word.

@@ -131,14 +131,12 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 		Shown:   &u,
 		Runs:    runs,
 	}
-	for _, r := range u.Relations {
-		d.Relations = append(d.Relations, entry{
-			Name:  fmt.Sprintf("%s, with %s", r.Endpoint, r.Service),
-			Below: newEntries(r),
-		})
-	}
 
-	// The page shows hooks and relations separately.
+	// The page shows hooks and relations apart from the facts.
+	for _, r := range u.Relations {
+		name := fmt.Sprintf("%s, with %s", r.Endpoint, r.Service)
+		d.Relations = append(d.Relations, entry{Name: name, Below: newEntries(r)})
+	}
 	u.Hooks = nil
 	u.Relations = nil
 	d.Facts = newEntries(u)

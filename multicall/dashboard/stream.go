@@ -97,8 +97,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	readings := readOn(ctx, l)
 	pulses := takePulses(ctx, l.ask)
 	defer func() {
+		// Both goroutines end with ctx, and then close their channels. Wait for that.
 		stop()
-		// Wait until both goroutines have ended.
 		for range readings {
 		}
 		for range pulses {
@@ -117,11 +117,11 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 				return
 			}
 			err = events.send("pulse", p)
-		case got, ok := <-readings:
+		case latest, ok := <-readings:
 			if !ok {
 				return
 			}
-			sent, err = s.sendReading(events, event, got, sent)
+			sent, err = s.sendReading(events, event, latest, sent)
 			event = "rows"
 		}
 

@@ -46,25 +46,47 @@ func RunWorker(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve assembles the worker for this boot server and this binary, and runs it.
+// serve runs the worker for this boot server and this binary, until ctx is done or a different binary must continue.
 func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
-	lrn, err := g.rackNumber()
+	options, err := g.newOptions()
 	if err != nil {
 		return err
+	}
+	options.Metrics = metrics.NewRegistry()
+	options.Ready = d.Notifier.NotifyReady
+
+	return runWithStore(ctx, g.State, g.Metrics, options.Metrics, func(store *keyspace.Space) error {
+		claimant, err := daemon.NewClaimant(g.Dir)
+		if err != nil {
+			return err
+		}
+
+		claimant.Moved = daemon.MovedTo(claimant.Folder)
+		options.Claimant = claimant
+		options.Store = store
+		return worker.Run(ctx, options)
+	})
+}
+
+// newOptions returns the worker's options that depend only on the flags, this host and this binary.
+func (g *necoWorkerGrammar) newOptions() (o worker.Options, err error) {
+	lrn, err := g.rackNumber()
+	if err != nil {
+		return o, err
 	}
 
 	manifest, version, err := OwnManifest()
 	if err != nil {
-		return err
+		return o, err
 	}
 	binary, err := applet.ExecutablePath()
 	if err != nil {
-		return err
+		return o, err
 	}
 
 	server, err := g.newHost(binary)
 	if err != nil {
-		return err
+		return o, err
 	}
 	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
@@ -72,31 +94,18 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	}
 	installs := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
-	measured := metrics.NewRegistry()
 
-	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
-		claimant, err := daemon.NewClaimant(g.Dir)
-		if err != nil {
-			return err
-		}
-		claimant.Moved = daemon.MovedTo(claimant.Folder)
-
-		return worker.Run(ctx, worker.Options{
-			Store:              store,
-			LRN:                lrn,
-			Claimant:           claimant,
-			Version:            version,
-			Sums:               sums,
-			Package:            installs.String(),
-			Manifest:           manifest,
-			Dir:                g.Dir,
-			Server:             server,
-			Install:            newInstaller(server, g.Dir),
-			FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)),
-			Metrics:            measured,
-			Ready:              d.Notifier.NotifyReady,
-		})
-	})
+	return worker.Options{
+		LRN:                lrn,
+		Version:            version,
+		Sums:               sums,
+		Package:            installs.String(),
+		Manifest:           manifest,
+		Dir:                g.Dir,
+		Server:             server,
+		Install:            newInstaller(server, g.Dir),
+		FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)),
+	}, nil
 }
 
 // newHost returns this host as the boot server. binary is the worker's program.

@@ -9,6 +9,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/client/wire"
+	"bijou/hookenv/hookapi"
 )
 
 // prepareRelationSet declares the options of relation-set, which changes settings in a relation.

@@ -95,6 +95,7 @@ func (e *liveEnvironment) unitsInTrouble() (troubles []trouble, lost map[string]
 
 // explainUnit returns the trouble of a unit, with its reason and the commands that help.
 func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
+	why := e.why(u)
 	waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
 	if len(toDo) == 0 {
 		toDo = []status.Advice{showUnit(name)}
@@ -104,7 +105,7 @@ func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
 		Name:  name,
 		Kind:  "unit",
 		Word:  u.Word(),
-		Why:   cmp.Or(e.why(u), waitsFor),
+		Why:   cmp.Or(why, waitsFor),
 		Since: u.Since(),
 		ToDo:  toDo,
 	}

@@ -120,26 +120,25 @@ func (claims) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 // IsStopped reports whether the holder is a process on this host that a signal or a debugger has stopped.
 func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 
-// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. Unit files that
-// this user may not remove are harmless, since their service finds no environment.
+// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. It only logs a unit file that
+// this user cannot remove. Such a file is harmless, since its service finds no environment.
 func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the model's unit files stay", "error", err)
 	}
 
-	// Continue after an error, so that everything else is removed.
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return err
 	}
 
+	// Continue after an error, so that everything else is removed.
+	var errs []error
 	for _, dir := range dirs {
-		released := unitdir.ReleaseMachine(dir)
-		err = errors.Join(err, released)
+		errs = append(errs, unitdir.ReleaseMachine(dir))
 	}
-
-	removed := agent.RemoveSockets(e.UUID)
-	return errors.Join(err, removed)
+	errs = append(errs, agent.RemoveSockets(e.UUID))
+	return errors.Join(errs...)
 }
 
 // Running returns the process that has locked the machine's directory, or 0 if there is none.

@@ -77,11 +77,14 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocati
 // selectValues returns the values that the options select. It returns a single value unchanged, and several
 // values as a dictionary. If no option selects a value, it returns all values.
 func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n hookapi.Network) (any, error) {
-	if g.primary && (g.bind || g.ingress || g.egress) {
+	hasOther := g.bind || g.ingress || g.egress
+	if g.primary && hasOther {
 		return nil, errors.New("--primary-address must be the only flag specified")
 	}
+
 	address := bindAddress(n)
-	if address == "" && (g.primary || g.bind || g.ingress) {
+	needsAddress := g.primary || g.bind || g.ingress
+	if needsAddress && address == "" {
 		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
 	}
 	if g.primary {
@@ -93,6 +96,7 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 		selected["egress-subnets"] = n.Egress
 	}
 	if g.ingress {
+		// Without its own ingress address, the endpoint is reached at the address to listen on.
 		selected["ingress-address"] = address
 		if len(n.Ingress) > 0 {
 			selected["ingress-address"] = n.Ingress[0]

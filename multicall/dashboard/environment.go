@@ -150,8 +150,8 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	return shown, nil
 }
 
-// changed says what a read has changed in the status.
-type changed struct {
+// readResult says what a read has changed in the status.
+type readResult struct {
 	units    []string // the units that have changed, unless all is true
 	all      bool     // everything must be drawn again
 	revision int64    // the revision that was read
@@ -163,23 +163,23 @@ func (e *liveEnvironment) readChanges(
 	ctx context.Context,
 	all bool,
 	changes []state.KeyChange,
-) (c changed, err error) {
+) (r readResult, err error) {
 	options := status.Options{Now: time.Now()}
-	c.all = all
+	r.all = all
 	err = e.Environment.State.View(ctx, func(v *state.View) (err error) {
-		if c.all {
+		if r.all {
 			err = e.readAll(v, options)
 		} else {
-			c.units, c.all, err = e.refresh(v, options, changes)
+			r.units, r.all, err = e.refresh(v, options, changes)
 		}
 		if err != nil {
 			return err
 		}
 
-		c.revision, err = v.Revision()
+		r.revision, err = v.Revision()
 		return err
 	})
-	return c, err
+	return r, err
 }
 
 // watch starts a goroutine that fills the feed with the changes after the revision, until the watch ends or ctx is done.

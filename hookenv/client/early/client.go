@@ -24,11 +24,14 @@ func systemCall(number, a, b, c, d, e, f uintptr) int
 func begin(stack unsafe.Pointer) {
 	entered = true
 	argc := *(*int)(stack)
+
+	// Handle only hook tools with a client id. Only Go's runtime handles GODEBUG.
 	id, socket := findVariable(stack, argc, "JUJU_CLIENT_ID="), findVariable(stack, argc, "JUJU_SOCKET=")
 	if len(id) == 0 || argc < 1 || !isTool(cString(wordAt(stack, 1))) || len(findVariable(stack, argc, "GODEBUG=")) > 0 {
 		return
 	}
 
+	// As in a Go program, these signals must not end the process.
 	systemCall(syscall.SYS_RT_SIGPROCMASK, 0 /* SIG_BLOCK */, uintptr(unsafe.Pointer(&droppedSignals)), 0, 8, 0, 0)
 
 	args := joinArgs(stack)

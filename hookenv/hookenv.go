@@ -54,7 +54,8 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(t.Help())}, true
 	}
-	if !t.WorksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
+	isForHook := flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != ""
+	if isForHook || !t.WorksWithoutHook {
 		return Result{}, false
 	}
 

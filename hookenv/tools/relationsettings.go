@@ -65,8 +65,9 @@ func checkUnitWrite(f hookapi.Facts, unit string) error {
 // with the name of the hook's unit. The change of an operator is logged when the change is committed.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
+	isBroken := f.Broken && node.Relation == f.Relation
 	// Modern charms can change settings in a broken relation, as in Juju.
-	if f.Broken && node.Relation == f.Relation && f.Dialect != hookapi.Modern {
+	if isBroken && f.Dialect != hookapi.Modern {
 		return errBrokenChange
 	}
 

@@ -134,7 +134,8 @@ func (s toolsReexec) Error() string { return "continues from " + s.folder }
 // the roles, it returns toolsReexec.
 func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role) error {
 	err := daemon.RunRoles(ctx, append(roles, func(ctx context.Context) error { return h.watch(ctx, s) }))
-	if err == nil && h.nextFolder != "" && ctx.Err() == nil {
+	isSwitchReady := h.nextFolder != "" && ctx.Err() == nil
+	if err == nil && isSwitchReady {
 		return toolsReexec{h.nextFolder}
 	}
 	return withMovedHint(err)

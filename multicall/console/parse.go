@@ -137,7 +137,8 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 func dashed(field string) string {
 	var b strings.Builder
 	for i, r := range field {
-		if i > 0 && 'A' <= r && r <= 'Z' {
+		isCapital := 'A' <= r && r <= 'Z'
+		if i > 0 && isCapital {
 			b.WriteByte('-')
 		}
 		b.WriteRune(r)

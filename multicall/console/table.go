@@ -275,6 +275,9 @@ type layout struct {
 	painted  int // the column that has the rows' colours, or -1 for all columns
 }
 
+// hasColour reports whether the row, or one of its cells, is written in a colour.
+func (l layout) hasColour(r row) bool { return l.coloured && r.colour != "" }
+
 // writeRow writes a row. If the last cell does not fit beside the other cells, it is written below them.
 func (l layout) writeRow(b *strings.Builder, r row) {
 	if len(r.cells) < l.columns {
@@ -301,7 +304,7 @@ func (l layout) writeRow(b *strings.Builder, r row) {
 	l.writeLine(b, r, l.painted)
 	for _, line := range l.foldBelow(r, last) {
 		line = strings.Repeat(" ", belowIndent) + line
-		if l.coloured && r.colour != "" && l.painted < 0 {
+		if l.hasColour(r) && l.painted < 0 {
 			line = Paint(r.colour, line)
 		}
 		b.WriteString(line + "\n")
@@ -344,7 +347,7 @@ func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 			continue
 		}
 
-		if l.coloured && r.colour != "" && i == painted {
+		if l.hasColour(r) && i == painted {
 			cell = Paint(r.colour, cell)
 		}
 		line.WriteString(strings.Repeat(" ", gap) + cell)
@@ -352,7 +355,7 @@ func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	}
 
 	text := strings.TrimRight(line.String(), " ")
-	if l.coloured && r.colour != "" && painted < 0 {
+	if l.hasColour(r) && painted < 0 {
 		text = Paint(r.colour, text)
 	}
 	b.WriteString(text + "\n")

@@ -112,7 +112,9 @@ const (
 
 // EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs.
 func EnvironmentName(model string) string {
-	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
+	controller, name, hasController := strings.Cut(model, ":")
+	isOwnController := controller == Controller || controller == ""
+	if hasController && isOwnController {
 		model = name
 	}
 	return strings.TrimPrefix(model, Owner+"/")

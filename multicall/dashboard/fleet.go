@@ -25,7 +25,7 @@ type FleetView struct {
 	State  string // one word
 	Colour console.Colour
 	Why    string
-	Hints  []string    // commands with the time to type them
+	Hints  []string    // commands, and when to type them
 	Facts  [][2]string // lines of the status, each with its name and its text
 	Steps  []string    // the names of the steps of an update
 	Tables []FleetTable

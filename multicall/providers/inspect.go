@@ -320,10 +320,19 @@ func stopConcurrently(
 func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
+
+	// Without the state, a builtin provider still finds its instances by the environment's UUID.
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider}
 	s, err := state.Open(ctx, e.State)
 	if err == nil {
-		env, err = state.Read(ctx, s, (*state.View).Environment)
+		var recorded state.Environment
+		recorded, err = state.Read(ctx, s, (*state.View).Environment)
+		if err == nil && recorded.UUID != e.UUID {
+			err = fmt.Errorf("the model's record is damaged: its UUID is %q, not %q", recorded.UUID, e.UUID)
+		}
+		if err == nil {
+			env = recorded
+		}
 		err = errors.Join(err, s.Close())
 	}
 

@@ -336,7 +336,8 @@ type serviceView struct {
 	Chips   []*serviceView // its subordinates
 }
 
-// newServiceViews returns a view of each service, and the counts of all services together.
+// newServiceViews returns a view of each service, and the counts of all services together. The views include services
+// that only a relation names, since their records are missing or do not decode. Their boxes show only the name.
 func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, total serviceView) {
 	views = map[string]*serviceView{}
 	total = serviceView{Counts: map[string]int{}}
@@ -354,6 +355,13 @@ func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, tota
 			}
 		}
 		views[name] = v
+	}
+	for _, r := range e.status.Relations {
+		for name := range r.Services {
+			if views[name] == nil {
+				views[name] = &serviceView{Name: name, Counts: map[string]int{}}
+			}
+		}
 	}
 
 	for _, name := range names {
@@ -376,6 +384,9 @@ func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
 
 	for id, r := range e.status.Relations {
 		provider, consumer := r.Ends()
+		if views[provider] == nil || views[consumer] == nil {
+			continue // the damaged record of the relation does not name two ends
+		}
 		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
 
 		list := "relations"

@@ -158,8 +158,8 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	return nil
 }
 
-// add creates the directory of a machine's gateway if it is missing, and serves the socket in it unless this process
-// already serves the socket.
+// add creates or updates the directory of a machine's gateway. It then serves the socket in this directory, unless this
+// process already serves the socket.
 func (r *gatewayRole) add(id string) error {
 	if err := provider.MakeGatewayDir(r.dir, id); err != nil {
 		return err

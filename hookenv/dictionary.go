@@ -18,7 +18,8 @@ import (
 // maxSettingSize limits one value, in bytes.
 const maxSettingSize = 16 << 20
 
-var errNotText = errors.New("settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")
+var errNotText = errors.New(
+	"settings can hold only UTF-8 text without NUL bytes; encode other data first, for example with base64")
 
 // ParseDictionary parses the first document of a YAML or JSON file as changes of settings. A value keeps the text in
 // which it is written, and null deletes its key. An empty file contains no changes.
@@ -45,7 +46,8 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 	return parseMapping(resolveAlias(document.Content[0]))
 }
 
-// parseMapping returns the pairs of a YAML dictionary. The value of a null is nil.
+// parseMapping returns the pairs of a YAML dictionary as changes of settings. A null value becomes nil, which deletes
+// its key. An empty document contains no changes.
 func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	changes := map[string]*string{}
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
@@ -74,6 +76,7 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	return changes, nil
 }
 
+// scalarText returns the text of a scalar as it is written. It decodes a !!binary scalar.
 func scalarText(node *yaml.Node) (text string, err error) {
 	if node.Tag != "!!binary" {
 		return node.Value, nil
@@ -82,6 +85,7 @@ func scalarText(node *yaml.Node) (text string, err error) {
 	return text, err
 }
 
+// resolveAlias returns the node to which a YAML alias refers. It returns any other node unchanged.
 func resolveAlias(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -89,9 +93,9 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// AddChange records in the map changes that the key gets the value. If remove is true, or if the value is
-// empty as in KEY=, it records that the key is deleted. It returns an error if the key is empty, if key or
-// value are not UTF-8 text without NUL bytes, or if the value is too long.
+// AddChange adds the new value of a key to changes. If remove is true, or if the value is empty as in KEY=, it adds
+// nil instead, which deletes the key. It returns an error if the key is empty, if key or value are not UTF-8 text
+// without NUL bytes, or if the value is too long.
 func AddChange(changes map[string]*string, key, value string, remove bool) error {
 	if err := CheckText(key, value); err != nil {
 		return fmt.Errorf("cannot set %q: %w", key, err)
@@ -120,8 +124,8 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// parseJSONObject parses a file that is a single JSON object. Nearly all JSON is also YAML, but some escapes
-// and line separators have a different meaning in YAML. ok is false for any other file.
+// parseJSONObject parses a file that is a single JSON object as changes of settings. ok is false for any other file.
+// A JSON object must not be parsed as YAML, where some escapes and line separators have a different meaning.
 func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
 		return nil, false, nil
@@ -146,8 +150,10 @@ func jsonError(data []byte, asYAML error) error {
 		return errors.New("json: expected a dictionary of settings")
 	}
 
-	inside, object := bytes.CutPrefix(text, []byte("{"))
-	if asYAML == nil || !object || !bytes.HasPrefix(bytes.TrimSpace(inside), []byte(`"`)) {
+	// An object begins with "{" and a quoted key.
+	inside, hasBrace := bytes.CutPrefix(text, []byte("{"))
+	isObject := hasBrace && bytes.HasPrefix(bytes.TrimSpace(inside), []byte(`"`))
+	if asYAML == nil || !isObject {
 		return nil
 	}
 
@@ -188,16 +194,17 @@ func checkSurrogates(data []byte) error {
 			i++ // also skip the escaped character, which can be a backslash
 			continue
 		}
-		if utf16.DecodeRune(first, parseCodeUnit(data[i+6:])) == unicode.ReplacementChar {
+		second := parseCodeUnit(data[i+6:])
+		if utf16.DecodeRune(first, second) == unicode.ReplacementChar {
 			return errNotText
 		}
-		i += 11
+		i += 11 // with the loop's own step, skips both escapes of 6 bytes
 	}
 
 	return nil
 }
 
-// parseCodeUnit returns the code of a leading \uXXXX, or -1 if the data does not begin with one.
+// parseCodeUnit returns the UTF-16 code unit of a leading escape \uXXXX, or -1 if the data does not begin with one.
 func parseCodeUnit(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1
@@ -220,13 +227,14 @@ func ParseJSONBlob(blob string) (map[string]*string, error) {
 	var raw map[string]json.RawMessage
 	d := json.NewDecoder(strings.NewReader(blob))
 	err := d.Decode(&raw)
-	if errors.As(err, new(*json.UnmarshalTypeError)) || err == nil && raw == nil {
+	isNull := err == nil && raw == nil
+	if isNull || errors.As(err, new(*json.UnmarshalTypeError)) {
 		return nil, errors.New("cannot read json_blob: the value is not a dictionary")
 	}
-
 	if err != nil {
 		return nil, fmt.Errorf("cannot read json_blob: %w", err)
 	}
+
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("cannot read json_blob: more than one value")
 	}

@@ -24,6 +24,7 @@ type option struct {
 	set   func(name, value string) error
 }
 
+// newFlagSet returns a set with the options that every tool accepts for the client, --client-id and --socket.
 func newFlagSet() *FlagSet {
 	f := &FlagSet{}
 	f.AddString(&f.clientID, "", "ID", "client-id", "client_id")
@@ -85,10 +86,11 @@ func (f *FlagSet) AddFunc(set func(name, value string) error, help, arg string, 
 	f.add(option{names: names, arg: arg, help: help, set: set})
 }
 
-func (f *FlagSet) add(o option) {
-	f.options = append(f.options, o)
+func (f *FlagSet) add(opt option) {
+	f.options = append(f.options, opt)
 }
 
+// findOption returns the option with this name, or false if the tool does not have it. name has no dashes.
 func (f *FlagSet) findOption(name string) (option, bool) {
 	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })
 	if i < 0 {
@@ -97,8 +99,8 @@ func (f *FlagSet) findOption(name string) (option, bool) {
 	return f.options[i], true
 }
 
-// parse parses argv, which does not contain the tool's name. Options can be anywhere before "--". parse leaves all
-// other arguments in f.args.
+// parse parses argv, which does not contain the tool's name. It calls the set function of each option, and appends all
+// other arguments to f.args. Options can be anywhere before "--". It returns errHelp if argv contains the help option.
 func (f *FlagSet) parse(argv []string) error {
 	for len(argv) > 0 {
 		arg := argv[0]
@@ -125,39 +127,40 @@ func (f *FlagSet) parse(argv []string) error {
 	return nil
 }
 
-// parseLong parses the long option arg, which argv follows. It returns the part of argv after the option's value.
+// parseLong parses the long option arg, such as "--xyz" or "--xyz=v". argv has the arguments after arg, the first of
+// which can be the option's value. It returns the arguments after the value.
 func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
-	name, value, joined := strings.Cut(arg[2:], "=")
-	o, ok := f.findOption(name)
+	name, value, hasValue := strings.Cut(arg[2:], "=")
+	opt, ok := f.findOption(name)
 	switch {
 	case !ok:
 		return argv, f.resolveUnknown(name, arg)
-	case joined:
-		return argv, o.set(withDashes(name), value)
+	case hasValue:
+		return argv, opt.set(withDashes(name), value)
 	}
 
-	return f.takeValue(o, name, argv)
+	return f.takeValue(opt, name, argv)
 }
 
-// parseShort parses options of the forms "-f v", "-fv" and "-f=v", and combined booleans such as "-ab". It returns the
-// part of argv after the option's value.
+// parseShort parses the argument arg with short options: "-f v", "-fv", "-f=v", or combined booleans such as "-ab". argv
+// has the arguments after arg, the first of which can be the option's value. It returns the arguments after the value.
 func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
 		_, size := utf8.DecodeRuneInString(letters)
 		name := letters[:size]
 		letters = letters[size:]
-		o, ok := f.findOption(name)
+		opt, ok := f.findOption(name)
 		switch {
 		case !ok:
 			return argv, f.resolveUnknown(name, arg)
 		case strings.HasPrefix(letters, "="):
-			return argv, o.set(withDashes(name), letters[1:])
-		case o.arg != "" && letters != "":
-			return argv, o.set(withDashes(name), letters)
+			return argv, opt.set(withDashes(name), letters[1:])
+		case opt.arg != "" && letters != "":
+			return argv, opt.set(withDashes(name), letters) // the value follows the letter directly
 		}
 
 		var err error
-		if argv, err = f.takeValue(o, name, argv); err != nil {
+		if argv, err = f.takeValue(opt, name, argv); err != nil {
 			return nil, err
 		}
 	}
@@ -165,17 +168,17 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// takeValue sets an option to the first argument of argv, or to true if the option has no value. It returns the
-// remaining arguments.
-func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, error) {
+// takeValue sets an option to the first argument of argv, or to true if the option takes no value. It returns the
+// remaining arguments. It returns a usage error if the option's value is missing.
+func (f *FlagSet) takeValue(opt option, name string, argv []string) ([]string, error) {
 	switch {
-	case o.arg == "":
-		return argv, o.set(withDashes(name), "true")
+	case opt.arg == "":
+		return argv, opt.set(withDashes(name), "true")
 	case len(argv) == 0:
 		return nil, UsageErrorf("option needs an argument: %s", withDashes(name))
 	}
 
-	return argv[1:], o.set(withDashes(name), argv[0])
+	return argv[1:], opt.set(withDashes(name), argv[0])
 }
 
 // resolveUnknown handles an option that the tool does not have. It returns errHelp for the help option. If the tool

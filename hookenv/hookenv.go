@@ -54,7 +54,8 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(t.Help())}, true
 	}
-	if !t.WorksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
+	isForHook := flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != ""
+	if isForHook || !t.WorksWithoutHook {
 		return Result{}, false
 	}
 
@@ -82,7 +83,7 @@ type Invocation struct {
 	Format string // the requested output format, or the tool's default; empty if the format depends on the value
 
 	Stdout, stderr bytes.Buffer
-	write          string // see Result.OutputPath
+	outputPath     string // see Result.OutputPath
 }
 
 // run parses the arguments, and runs the tool or prints its help.
@@ -103,7 +104,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 
 // makeResult returns the result of a call that has ended with this error, or nil.
 func (inv *Invocation) makeResult(err error) Result {
-	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.write}
+	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.outputPath}
 	if err == nil {
 		return r
 	}
@@ -157,11 +158,11 @@ func (inv *Invocation) LimitArgs(n int) error {
 	return nil
 }
 
-// RequireUnitArgument returns a usage error if there is no local unit. A tool calls it if the unit's name was left
-// out, which stands for the local unit.
+// RequireUnitArgument returns a usage error if there is no local unit. A tool calls it if the call names no unit, and
+// so means the local unit.
 func (inv *Invocation) RequireUnitArgument() error {
 	if inv.Facts.Unit == "" {
-		return UsageErrorf("no unit specified: name it as the last argument, or run juju do with --unit")
+		return UsageErrorf("no unit specified: name the unit as the last argument, or run juju do with --unit")
 	}
 	return nil
 }

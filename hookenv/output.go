@@ -26,7 +26,8 @@ const (
 	formatShell = "shell"
 )
 
-// AddFormat declares --format with these formats, at least two. Without arguments it declares all formats.
+// AddFormat declares the option --format with these formats. It needs at least two formats, or none, which stands for
+// all formats.
 func (f *FlagSet) AddFormat(formats ...string) {
 	if len(formats) == 0 {
 		formats = []string{FormatSmart, FormatJSON, FormatYAML, formatShell}
@@ -80,6 +81,7 @@ func (inv *Invocation) FormatFor(value any) string {
 	return FormatSmart
 }
 
+// isDictionary reports whether the tools print the value as a dictionary.
 func isDictionary(value any) bool {
 	switch value.(type) {
 	case map[string]string, map[string]any:
@@ -187,7 +189,7 @@ func (inv *Invocation) ConvertFloats(value any) any {
 	return value
 }
 
-// renderYAML returns the value as YAML. It returns nothing for nil, and not "null", since charms test for
+// renderYAML returns the value as YAML. For nil it returns an empty text instead of "null", since charms test for
 // empty output.
 func renderYAML(value any) ([]byte, error) {
 	if value == nil {
@@ -271,13 +273,16 @@ type yamlText string
 // MarshalYAML implements yaml.Marshaler.
 func (t yamlText) MarshalYAML() (any, error) {
 	s := string(t)
-	block := strings.Contains(s, "\n")
-	if s == "<<" || strings.ContainsFunc(s, isHarmful) ||
-		block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085")) {
+	if s == "<<" || strings.ContainsFunc(s, isHarmful) || isMisreadBlock(s) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}, nil
 	}
 
 	return s, nil
+}
+
+// isMisreadBlock reports whether the encoder would write the text as a block of lines that YAML parsers misread.
+func isMisreadBlock(s string) bool {
+	return strings.Contains(s, "\n") && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085"))
 }
 
 // renderShell returns a value for a shell's eval. It returns a dictionary as sorted lines VAR_KEY='value', and other
@@ -302,7 +307,7 @@ func renderShell(value any) ([]byte, error) {
 	for _, key := range slices.Sorted(maps.Keys(dictionary)) {
 		name := variableName(key)
 		if other, isTaken := keys[name]; isTaken {
-			return nil, fmt.Errorf("cannot print keys %q and %q for a shell: both would be %s; use another format",
+			return nil, fmt.Errorf("cannot print keys %q and %q for a shell: both would become the variable %s; use another format",
 				other, key, name)
 		}
 		keys[name] = key
@@ -331,15 +336,20 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variableName returns the shell variable for a key. The remote end of a relation chooses the keys. With
-// eval, a key must not become a command, or a variable on which shells and hooks depend, such as PATH.
+// variableName returns the name of the shell variable for a key. The remote end of a relation chooses the keys, and
+// scripts pass the output to eval. So a key must not become a command, or a variable on which shells and hooks
+// depend, such as PATH.
 func variableName(key string) string {
-	return "VAR_" + strings.Map(func(r rune) rune {
-		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' {
+	replaceInvalid := func(r rune) rune {
+		isAlphanumeric := r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r))
+		if isAlphanumeric {
 			return r
 		}
 		return '_'
-	}, key)
+	}
+
+	return "VAR_" + strings.Map(replaceInvalid, key)
 }
 
+// quoteWord quotes a text for a shell.
 func quoteWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

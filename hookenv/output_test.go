@@ -59,7 +59,7 @@ func TestRender(t *testing.T) {
 
 func TestKeysThatFallTogetherInAShell(t *testing.T) {
 	got, err := renderValue(formatShell, map[string]string{"a-b": "1", "a.b": "2", "c": "3"})
-	want := `cannot print keys "a-b" and "a.b" for a shell: both would be VAR_a_b; use another format`
+	want := `cannot print keys "a-b" and "a.b" for a shell: both would become the variable VAR_a_b; use another format`
 	if got != nil || err == nil || err.Error() != want {
 		t.Errorf("%q, %v", got, err)
 	}

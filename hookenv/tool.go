@@ -54,29 +54,34 @@ func (t Tool) declareFlags() (*FlagSet, Runner) {
 			return err
 		}
 
-		inv.write = file
+		inv.outputPath = file // only now, so that a failed call does not change the file
 		return nil
 	}
 }
 
+// parse parses argv, which does not contain the tool's name. It returns the parsed options, and the Runner that runs
+// the tool with them.
 func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	flags, run := t.declareFlags()
 	err := flags.parse(argv)
 	return flags, run, err
 }
 
-// CheckWords returns the arguments of a call without options. It returns an error if the tool would refuse
-// the call because of its options or its first argument. An empty word in argv stands for a word that is
-// unknown here. A call with an unknown word is refused only for an invalid option, or for a first argument
-// that is known and invalid.
+// CheckWords checks a call without running the tool, and returns the arguments of the call that are not options. It
+// returns an error if the tool would refuse the call because of its options or its first argument.
+//
+// An empty word in argv stands for a word that the caller does not know yet. For a call with such a word, CheckWords
+// returns an error only for an option that the tool does not have, or for a first argument that is known and invalid.
 func (t Tool) CheckWords(argv []string) (args []string, _ error) {
 	flags, _, err := t.parse(argv)
 	if err == nil {
 		return flags.args, t.checkFirst(flags.args)
 	}
 
-	mayFit := slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption)
-	if errors.Is(err, errHelp) || mayFit {
+	// The unknown word may be the value or argument that is missing or invalid here.
+	hasUnknownWord := slices.Contains(argv, "")
+	mayBeValid := hasUnknownWord && !strings.HasPrefix(err.Error(), unknownOption)
+	if errors.Is(err, errHelp) || mayBeValid {
 		return flags.args, nil
 	}
 
@@ -128,6 +133,7 @@ func UsageErrorf(format string, args ...any) error { return usageError(fmt.Sprin
 // IsUsageError reports whether the error comes from UsageErrorf, or wraps such an error.
 func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
+// exitCode returns the exit code of a call that has failed with err.
 func exitCode(err error) int {
 	if IsUsageError(err) {
 		return exitUsage
@@ -157,6 +163,7 @@ func (t Tool) Help() string {
 	return b.String()
 }
 
+// manual returns the tool's text from Manuals. It panics if the text is missing.
 func (t Tool) manual() string {
 	text, err := fs.ReadFile(t.Manuals, "help/"+t.Name+".txt")
 	if err != nil {
@@ -165,10 +172,11 @@ func (t Tool) manual() string {
 	return string(text)
 }
 
-// Summary returns a phrase that describes the tool, such as "print a secret".
+// Summary returns a phrase that describes the tool, such as "print a secret". The phrase is the first sentence after
+// the usage line in the tool's manual.
 func (t Tool) Summary() string {
-	_, text, _ := strings.Cut(t.manual(), "\n\n")
-	sentence, _, _ := strings.Cut(text, ".\n")
+	_, description, _ := strings.Cut(t.manual(), "\n\n")
+	sentence, _, _ := strings.Cut(description, ".\n")
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 

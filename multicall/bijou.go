@@ -19,12 +19,13 @@ import (
 	"bijou/multicall/tour/site"
 )
 
-// bijouGrammar is the command line of `bijou` itself. Applets are dispatched before this command line is
-// read.
+// bijouGrammar has the options of `bijou` itself. If the first argument names an applet, runBijou runs the applet
+// instead of parsing these options.
 type bijouGrammar struct {
 	List bool `help:"Print the applets' names, one per line."`
 }
 
+// bijouCommands has the commands of `bijou` itself.
 type bijouCommands struct {
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
 	Version    versionCmd      `cmd:"" help:"Print bijou's version."`
@@ -44,6 +45,7 @@ func runBijou(c applet.Call) int {
 		c.Args = []string{"version"}
 	}
 
+	// Users also type the names of other tools, whose commands charm and juju accept.
 	switch {
 	case c.Args[0] == "charmcraft":
 		c.Args[0] = "charm"
@@ -65,17 +67,21 @@ func runBijou(c applet.Call) int {
 	if first == console.CompleteOption {
 		return complete(c)
 	}
-	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
+
+	isOption := strings.HasPrefix(first, "-")
+	if !isOption && !slices.Contains(ownCommands(), first) {
 		return reportUnknown(c, first, c.Args[1:])
 	}
 
 	return runOwnCommand(c)
 }
 
+// bijouCommand describes the command line of `bijou` itself, for the parser.
 func bijouCommand() console.Command {
 	return console.Command{Name: "bijou", Grammar: &bijouGrammar{}, Commands: &bijouCommands{}, Help: helpFiles}
 }
 
+// runOwnCommand parses and runs one of bijou's own commands. It reports an error, and returns the exit code.
 func runOwnCommand(c applet.Call) int {
 	parsed, err := console.Parse(c.Streams, bijouCommand(), c.Args)
 	if err != nil {
@@ -95,7 +101,7 @@ type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// ownCommands returns the words of bijouGrammar, for suggestions and dispatch.
+// ownCommands returns the names of the commands in bijouCommands.
 func ownCommands() []string {
 	return []string{"help", "version", "install", "uninstall", "quickstart", "completion", "tour-server"}
 }
@@ -118,7 +124,8 @@ func (c completionCmd) Run(s console.Streams) error {
 	return err
 }
 
-// complete prints the names of applets that complete the first word. For further words it calls the applet.
+// complete prints the words that can complete the last word of a command line. If the first word is complete and names
+// an applet, that applet completes the line. Otherwise complete prints the matching applets and bijou's own commands.
 func complete(c applet.Call) int {
 	words := c.Args[1:]
 	if len(words) > 1 && Has(words[0]) {
@@ -139,13 +146,20 @@ func complete(c applet.Call) int {
 
 type versionCmd struct{}
 
-// Run prints the version, the kind of build, and the platform of the binary.
+// Run prints the version, the kind of build, and the platform of the binary. It also prints whether the binary contains
+// the early client of hook tools.
 func (versionCmd) Run(s console.Streams) error {
-	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\nearly client: %s\n", applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		map[bool]string{true: "yes", false: "no"}[early.Entered()])
+	hasEarlyClient := "no"
+	if early.Entered() {
+		hasEarlyClient = "yes"
+	}
+
+	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\nearly client: %s\n",
+		applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, hasEarlyClient)
 	return err
 }
 
+// buildCommit returns the commit from which the binary was built, or "unknown".
 func buildCommit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -188,6 +202,7 @@ func (h helpCmd) Run(c *applet.Call) error {
 	return exitWith(reportUnknown(*c, h.Applet, []string{"--help"}))
 }
 
+// exitWith returns the error that makes bijou exit with this code without a message, or nil for ExitOK.
 func exitWith(code int) error {
 	if code == console.ExitOK {
 		return nil
@@ -198,18 +213,19 @@ func exitWith(code int) error {
 // printOverview prints bijou's commands and the applets, each with a line of help.
 func printOverview(s console.Streams) error {
 	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouCommand().HelpText("bijou"))
-	own := console.NewTable("COMMAND", "")
-	own.Add(console.Plain, "bijou help [APPLET]", "explain bijou, or one applet")
-	own.Add(console.Plain, "bijou install", "create a symlink for every applet")
-	own.Add(console.Plain, "bijou --list", "print the applets' names")
-	own.Add(console.Plain, "bijou quickstart", "deploy two example charms and show what happens")
-	own.Add(console.Plain, "bijou version", "print the version")
+	commands := console.NewTable("COMMAND", "")
+	commands.Add(console.Plain, "bijou help [APPLET]", "explain bijou, or one applet")
+	commands.Add(console.Plain, "bijou install", "create a symlink for every applet")
+	commands.Add(console.Plain, "bijou --list", "print the applets' names")
+	commands.Add(console.Plain, "bijou quickstart", "deploy two example charms and show what happens")
+	commands.Add(console.Plain, "bijou version", "print the version")
 
 	applets := console.NewTable("APPLET", "")
-	later := []string{}
+	unsupported := []string{}
 	for _, a := range Applets() {
-		if slices.Contains(hookToolNames(), a.Name) && !tools.Supported(a.Name) {
-			later = append(later, a.Name)
+		isHookTool := slices.Contains(hookToolNames(), a.Name)
+		if isHookTool && !tools.Supported(a.Name) {
+			unsupported = append(unsupported, a.Name)
 			continue
 		}
 
@@ -221,7 +237,7 @@ func printOverview(s console.Streams) error {
 	}
 
 	coloured := console.CanColour(s.Out)
-	if err := own.Write(s.Out, coloured); err != nil {
+	if err := commands.Write(s.Out, coloured); err != nil {
 		return err
 	}
 
@@ -230,6 +246,6 @@ func printOverview(s console.Streams) error {
 		return err
 	}
 	_, err := fmt.Fprintf(s.Out, "\nHook tools that are not supported, and only exit with an error: %s\n",
-		strings.Join(later, ", "))
+		strings.Join(unsupported, ", "))
 	return err
 }

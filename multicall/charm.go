@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/console"
 )
 
+// runCharm runs the applet charm. It gives package author the hook tools and hooks that charms can use.
 func runCharm(c applet.Call) int {
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()

@@ -32,6 +32,7 @@ import (
 	"bijou/state/unitdir"
 )
 
+// runJuju runs the applet juju.
 func runJuju(c applet.Call) int {
 	if len(c.Args) > 0 && c.Args[0] == "--version" {
 		return runBijou(applet.Call{Args: []string{"version"}, Streams: c.Streams})
@@ -44,6 +45,7 @@ func runJuju(c applet.Call) int {
 	return juju.Main(ctx, c.Streams, parts, c.Args)
 }
 
+// jujuParts returns the parts of other packages that the commands of juju need.
 func jujuParts() juju.Parts {
 	return juju.Parts{
 		Version:   applet.Version,
@@ -67,11 +69,13 @@ func jujuParts() juju.Parts {
 	}
 }
 
+// toolHelp returns the text that a hook tool prints for --help, or "" if there is no such tool.
 func toolHelp(name string) string {
 	r, _ := tools.RunWithoutHook([]string{name, "--help"})
 	return string(r.Stdout)
 }
 
+// openFleet opens the boot servers for the dashboard.
 func openFleet(ctx context.Context, s console.Streams) (*dashboard.Fleet, error) {
 	parts, err := necoParts()
 	if err != nil {
@@ -83,15 +87,18 @@ func openFleet(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
 // processes implements juju.Processes.
 type processes struct{}
 
+// Start starts the agent of machine 0: as a systemd service if there is one for the environment, or else as a background
+// process. alive reports whether the agent is running.
 func (processes) Start(e home.Environment) (alive func() bool, err error) {
 	if systemd.Manages(e) {
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
 	}
-	i, err := process.Detach(providers.MachineProcess(e, "0", childenv.Background))
-	return i.Alive, err
+	started, err := process.Detach(providers.MachineProcess(e, "0", childenv.Background))
+	return started.Alive, err
 }
 
+// Halt ends the agents of the machine in dir. An agent that does not end within grace is killed.
 func (processes) Halt(ctx context.Context, dir string, grace time.Duration) error {
 	for _, i := range findAgents(dir) {
 		if err := process.Stop(ctx, i, grace); err != nil {
@@ -104,32 +111,34 @@ func (processes) Halt(ctx context.Context, dir string, grace time.Duration) erro
 // claims implements juju.Claims.
 type claims struct{}
 
+// Holder returns the holder of a claim for a directory on this host.
 func (claims) Holder(dir string) (state.Holder, error) { return daemon.HolderOf(dir) }
 
+// IsAlive reports whether the holder is a running process on this host.
 func (claims) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 
+// IsStopped reports whether the holder is a process on this host that a signal or a debugger has stopped.
 func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 
-// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. Unit files that
-// this user may not remove are harmless, since their service finds no environment.
+// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. It only logs a unit file that
+// this user cannot remove. Such a file is harmless, since its service finds no environment.
 func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the model's unit files stay", "error", err)
 	}
 
-	// Continue after an error, so that everything else is removed.
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return err
 	}
 
+	// Continue after an error, so that everything else is removed.
+	var errs []error
 	for _, dir := range dirs {
-		released := unitdir.ReleaseMachine(dir)
-		err = errors.Join(err, released)
+		errs = append(errs, unitdir.ReleaseMachine(dir))
 	}
-
-	removed := agent.RemoveSockets(e.UUID)
-	return errors.Join(err, removed)
+	errs = append(errs, agent.RemoveSockets(e.UUID))
+	return errors.Join(errs...)
 }
 
 // Running returns the process that has locked the machine's directory, or 0 if there is none.
@@ -142,25 +151,27 @@ func (processes) Running(dir string) (pid int, err error) {
 }
 
 // Process is like Running. It also returns a process that has started but has not yet locked the directory.
-func (a processes) Process(dir string) (pid int, err error) {
-	pid, err = a.Running(dir)
+func (p processes) Process(dir string) (pid int, err error) {
+	pid, err = p.Running(dir)
 	if pid != 0 || err != nil {
 		return pid, err
 	}
 
-	if all := findAgents(dir); len(all) > 0 {
-		pid = all[0].PID
+	if agents := findAgents(dir); len(agents) > 0 {
+		pid = agents[0].PID
 	}
 	return pid, nil
 }
 
 // findAgents returns the processes that were started as agents of the machine in dir, even if they
-// have not locked it yet.
+// have not locked the directory yet.
 func findAgents(dir string) []process.Identity {
+	// dir is ENVIRONMENT/machines/ID.
 	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}
 	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir), childenv.Machine).Args)
 }
 
+// otherJuju returns the path of a different program called juju, or "" if PATH has none.
 func otherJuju() string {
 	path, _ := applet.FindOther("juju")
 	return path
@@ -169,8 +180,10 @@ func otherJuju() string {
 // services implements juju.Services.
 type services struct{}
 
+// Of returns the systemd service of a process, or "".
 func (services) Of(pid int) string { return systemd.ServiceOf(pid) }
 
+// Stop stops a systemd service, and waits until it has ended.
 func (services) Stop(service string) error { return systemd.Stop(service) }
 
 // AtBoot returns the environment's systemd service, and whether systemd starts it at boot.
@@ -181,12 +194,13 @@ func (services) AtBoot(e home.Environment) (service string, starts bool) {
 	return systemd.MachineUnitName(e), systemd.Manages(e)
 }
 
-// strayTimeout is how long a process that a hook has left running may take to end.
+// strayTimeout is the time that a process has to end if a hook has left it running.
 const strayTimeout = 5 * time.Second
 
 // hooks implements juju.Hooks.
 type hooks struct{}
 
+// Run runs a command as a hook of the unit or, without a unit, of an operator.
 func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -211,19 +225,21 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 	return juju.HookOutcome(outcome), err
 }
 
+// Quiesce keeps hooks of the unit from beginning, as described in [juju.Hooks].
 func (hooks) Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (juju.Quiesced, error) {
-	q, err := agent.Quiesce(ctx, machineDir, unit, onWait)
+	quiesced, err := agent.Quiesce(ctx, machineDir, unit, onWait)
 	if errors.Is(err, agent.ErrUnaware) {
 		return nil, juju.ErrCannotQuiesce
 	}
-	return q, err
+	return quiesced, err
 }
 
+// EndStrays ends the processes that hooks have left running. These have the word NAME=VALUE in their environment.
 func (hooks) EndStrays(ctx context.Context, word string) error {
-	for _, i := range process.FindByEnviron(word) {
-		what := process.Describe(i)
-		if err := process.Stop(ctx, i, strayTimeout); err != nil {
-			return fmt.Errorf("cannot end %s: %w", what, err)
+	for _, stray := range process.FindByEnviron(word) {
+		description := process.Describe(stray) // before the process is gone
+		if err := process.Stop(ctx, stray, strayTimeout); err != nil {
+			return fmt.Errorf("cannot end %s: %w", description, err)
 		}
 	}
 
@@ -234,6 +250,7 @@ type jujudGrammar struct {
 	Version struct{} `cmd:"" help:"Print the version of Juju that charms see."`
 }
 
+// runJujud runs the applet jujud, which only prints the version of Juju that charms see.
 func runJujud(c applet.Call) int {
 	var grammar jujudGrammar
 	_, err := console.Parse(c.Streams, console.Command{Name: "jujud", Grammar: &grammar, Help: helpFiles}, c.Args)

@@ -18,9 +18,9 @@ type jujuExecGrammar struct {
 	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on UNIT; empty: on the only unit of this machine."`
 	Env             string   `short:"e" placeholder:"MODEL" help:"Choose the unit in MODEL (a name or UUID) if several models on this machine have a unit of that name."`
 	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of RELATION, an id or a name."`
-	RemoteUnit      string   `placeholder:"UNIT" help:"Run as if UNIT had caused the hook; default: the only one; with --relation."`
+	RemoteUnit      string   `placeholder:"UNIT" help:"Run as if UNIT had caused the hook of --relation; default: the relation's only remote unit."`
 	RemoteApp       string   `placeholder:"APPLICATION" help:"Check that APPLICATION is at the other end of --relation."`
-	ForceRemoteUnit bool     `help:"Also accept a remote unit that is not in the relation, or none; with --relation."`
+	ForceRemoteUnit bool     `help:"Accept a remote unit that is not in the relation, or no remote unit; with --relation."`
 	NoContext       bool     `help:"Run the command at once, for no unit and without hook tools."`
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
 }
@@ -58,19 +58,11 @@ func runJujuExec(c applet.Call) int {
 	return reportEnd(c, end)
 }
 
-// parseRequest returns the request that the command line describes. It also accepts a unit's tag such as
-// unit-mysql-0, since Juju names the directories of units in that way. If the unit is "-", the first word can
-// name the unit.
+// parseRequest returns the request that the command line describes. It accepts a unit's name, or its tag such as
+// unit-mysql-0, since Juju names the directories of units in that way. Without the option --unit, whose default is
+// "-", the first word can name the unit. Without a unit, the request is for the only unit of the machine.
 func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
-	unit := g.Unit
-	words := g.Words
-	if unit == "-" {
-		unit = ""
-		if len(words) > 0 && parseUnit(words[0]) != "" {
-			unit = words[0]
-			words = words[1:]
-		}
-	}
+	unit, words := g.splitUnit()
 	if unit != "" && parseUnit(unit) == "" {
 		return unitcall.Request{}, console.Usage(fmt.Errorf("%q is not a unit's name", unit))
 	}
@@ -84,7 +76,8 @@ func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
 		return unitcall.Request{}, console.Usage(fmt.Errorf("the command has %d bytes; the limit is %d",
 			len(line), actions.MaxText))
 	}
-	if g.Relation == "" && (g.RemoteUnit != "" || g.RemoteApp != "" || g.ForceRemoteUnit) {
+	hasRemote := g.RemoteUnit != "" || g.RemoteApp != "" || g.ForceRemoteUnit
+	if hasRemote && g.Relation == "" {
 		return unitcall.Request{}, console.Usage(errors.New("a remote unit needs --relation"))
 	}
 
@@ -99,20 +92,40 @@ func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
 	}, nil
 }
 
+// splitUnit returns the word that names the unit, and the words of the command. unit is empty if no unit is given.
+func (g jujuExecGrammar) splitUnit() (unit string, words []string) {
+	isOptionGiven := g.Unit != "-"
+	switch {
+	case isOptionGiven:
+		return g.Unit, g.Words
+	case len(g.Words) > 0 && parseUnit(g.Words[0]) != "":
+		return g.Words[0], g.Words[1:]
+	}
+
+	return "", g.Words
+}
+
 // parseUnit returns the name of a unit for the unit's name or tag, and "" for any other word.
 func parseUnit(word string) string {
 	if charm.IsUnit(word) {
 		return word
 	}
 
-	tag, is := strings.CutPrefix(word, "unit-")
-	i := strings.LastIndex(tag, "-")
-	if !is || i < 0 || !charm.IsUnit(tag[:i]+"/"+tag[i+1:]) {
+	tag, isTag := strings.CutPrefix(word, "unit-")
+	dash := strings.LastIndex(tag, "-")
+	if !isTag || dash < 0 {
 		return ""
 	}
-	return tag[:i] + "/" + tag[i+1:]
+
+	unit := tag[:dash] + "/" + tag[dash+1:]
+	if !charm.IsUnit(unit) {
+		return ""
+	}
+	return unit
 }
 
+// explainExec adds a hint to an error that the caller of the applet called name can fix. It returns other errors
+// unchanged.
 func explainExec(name string, err error) error {
 	switch {
 	case errors.Is(err, unitcall.ErrNotFound) && os.Geteuid() != 0:
@@ -126,6 +139,7 @@ func explainExec(name string, err error) error {
 	return err
 }
 
+// reportEnd prints the output of a command that has ended, and returns the command's exit code.
 func reportEnd(c applet.Call, end unitcall.End) int {
 	fmt.Fprint(c.Streams.Out, end.Stdout)
 	fmt.Fprint(c.Streams.Err, end.Stderr)
@@ -140,6 +154,7 @@ func reportEnd(c applet.Call, end unitcall.End) int {
 	return end.Exit
 }
 
+// runWithoutContext runs the command as a child of this process, without a unit. It returns the command's exit code.
 func runWithoutContext(c applet.Call, g jujuExecGrammar) int {
 	if len(g.Words) == 0 {
 		return console.Report(c.Streams.Err, console.Usage(errors.New("no command given")))

@@ -1,8 +1,8 @@
 // Package multicall is the composition root. It combines all applets in one executable, which runs the applet
 // of the name under which it is called, or the applet that its first argument names.
 //
-// The packages below it assemble processes from several parts, such as agents and necodaemon. The packages
-// outside of it do the work of the applets.
+// Packages below multicall, such as agents and necodaemon, assemble processes from several parts. Packages outside of
+// multicall do the work of the applets.
 package multicall
 
 import (
@@ -28,10 +28,9 @@ import (
 	"bijou/state"
 )
 
-// Options are for the main functions of tests.
+// Options change the behaviour of Main in tests.
 type Options struct {
-	// Fault is called at named points of the work, where it can kill the process. It
-	// may be nil.
+	// Fault is called at named points of the work, where it can kill the process. Fault can be nil.
 	Fault func(point string)
 	// AgentState is the same as in [applet.Call].
 	AgentState func(opened *state.State, machine string) *state.State
@@ -59,15 +58,26 @@ func Main(argv []string, o Options) int {
 		return a.Run(c)
 	}
 
-	// A renamed or freshly built binary, such as bijou-linux-amd64 or a.out, is bijou itself. A symlink that
-	// does not have the name of an applet is a mistake.
-	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) ||
-		len(argv) > 0 && (Has(argv[0]) || strings.HasPrefix(argv[0], "-")) {
+	if isBijouCall(path, argv) {
 		c.Name = "bijou"
 		return runBijou(c)
 	}
 
 	return reportUnknown(c, name, nil)
+}
+
+// isBijouCall reports whether a call is meant for bijou itself, although path does not have the name of an applet. A
+// renamed or freshly built binary, such as bijou-linux-amd64 or a.out, is bijou itself. But a symlink whose name is not
+// that of an applet is a mistake. args does not include path.
+func isBijouCall(path string, args []string) bool {
+	switch {
+	case applet.IsBijouName(filepath.Base(path)):
+		return true
+	case len(args) == 0:
+		return !isLink(path)
+	}
+
+	return Has(args[0]) || strings.HasPrefix(args[0], "-")
 }
 
 // Has reports whether an applet called name exists.
@@ -76,27 +86,29 @@ func Has(name string) bool {
 	return ok
 }
 
-// isLink reports whether the program was called by a symlink. argv0 can be a path or, as in a shell, a name
-// in PATH.
+// isLink reports whether the program was called through a symlink. argv0 can be a path or, as in a shell, a name in
+// PATH.
 func isLink(argv0 string) bool {
 	path, _ := exec.LookPath(argv0)
 	_, err := os.Readlink(path)
 	return err == nil
 }
 
-// reportUnknown prints that no applet has this name. If juju has a command with that name, it prints the
-// command line.
+// reportUnknown prints that no applet has this name, with a hint, and returns the exit code. The hint is the command line
+// to type if juju has a command with that name, or else the most similar name, if any.
 func reportUnknown(c applet.Call, name string, args []string) int {
 	hint := "bijou --list names all applets"
 	if line := juju.CommandLine(append([]string{name}, args...)); line != "" {
 		hint = "bijou " + line
-	} else if meant := console.NearestWord(name, slices.Concat(appletNames(), ownCommands())); meant != "" {
-		hint = "did you mean " + meant + "?"
+	} else if similar := console.NearestWord(name, slices.Concat(appletNames(), ownCommands())); similar != "" {
+		hint = "did you mean " + similar + "?"
 	}
+
 	console.Report(c.Streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))
 	return console.ExitUnknown
 }
 
+// runNeco runs the applet neco.
 func runNeco(c applet.Call) int {
 	parts, err := necoParts()
 	if err != nil {
@@ -111,6 +123,8 @@ func runNeco(c applet.Call) int {
 	return neco.Main(ctx, c.Streams, parts, c.Args)
 }
 
+// necoParts returns the parts that the commands of neco need, except OpenEnvironment. It returns an error if this host's
+// own manifest cannot be read.
 func necoParts() (neco.Parts, error) {
 	manifest, version, err := necodaemon.OwnManifest()
 	return neco.Parts{Version: version, Manifest: manifest, Server: necodaemon.Server(), Demo: tour.Demo}, err
@@ -124,6 +138,7 @@ func Applets() []applet.Applet {
 	return applets
 }
 
+// roleApplets returns the applets that are neither hook tools nor providers.
 func roleApplets() []applet.Applet {
 	return []applet.Applet{
 		{Name: "bijou", Summary: "lists, explains and installs the applets; quickstart", Run: runBijou},
@@ -141,6 +156,7 @@ func roleApplets() []applet.Applet {
 	}
 }
 
+// findApplet returns the applet with this name, or false if there is none.
 func findApplet(name string) (applet.Applet, bool) {
 	applets := Applets()
 	i := slices.IndexFunc(applets, func(a applet.Applet) bool { return a.Name == name })
@@ -150,16 +166,17 @@ func findApplet(name string) (applet.Applet, bool) {
 	return applets[i], true
 }
 
+// appletNames returns the names of all applets, sorted.
 func appletNames() []string {
-	var all []string
+	var names []string
 	for _, a := range Applets() {
-		all = append(all, a.Name)
+		names = append(names, a.Name)
 	}
-	return all
+	return names
 }
 
-// hookToolApplets returns the hook tools as applets. They do not run inside a hook, where hookenv/client
-// answers before main and exits.
+// hookToolApplets returns the hook tools as applets, for calls outside of hooks. Inside a hook they do not run, since
+// hookenv/client runs the tool and exits before main begins.
 func hookToolApplets() []applet.Applet {
 	var applets []applet.Applet
 	for _, tool := range tools.All() {
@@ -168,6 +185,7 @@ func hookToolApplets() []applet.Applet {
 	return applets
 }
 
+// hookToolNames returns the names of all hook tools, sorted.
 func hookToolNames() []string {
 	var names []string
 	for _, tool := range tools.All() {

@@ -1,8 +1,8 @@
 // Package amp encodes and decodes the boxes of AMP, Twisted's Asynchronous Messaging Protocol. A box is a list of
 // pairs of a key and a value. A 16-bit big-endian length precedes each key and value, and an empty key ends the box.
 //
-// The package does not handle commands, sockets or deadlines. It imports only strconv, to keep the start of
-// the thin client short, which runs for only about two milliseconds.
+// The package does not handle commands, sockets or deadlines. It imports only strconv. The thin client runs for
+// only about two milliseconds, and every import delays its start.
 package amp
 
 import "strconv"
@@ -16,7 +16,7 @@ const (
 )
 
 // Append appends a pair to a box in dst, in chunks if the value is too long for one pair. It panics if the key is
-// empty, or longer than MaxKey with the suffix of a chunk.
+// empty, or if the key of a chunk would be longer than MaxKey.
 func Append(dst []byte, key, value string) []byte {
 	dst = appendPair(dst, key, value[:min(len(value), MaxValue)])
 	for i := 1; len(value) > MaxValue; i++ {
@@ -32,7 +32,7 @@ func End(dst []byte) []byte { return append(dst, 0, 0) }
 // appendPair appends a key and its value, each preceded by its length in two bytes.
 func appendPair(dst []byte, key, value string) []byte {
 	if key == "" || len(key) > MaxKey {
-		panic("internal error: no AMP key: " + strconv.Quote(key))
+		panic("internal error: invalid AMP key: " + strconv.Quote(key))
 	}
 
 	dst = append(dst, 0, byte(len(key)))
@@ -93,8 +93,8 @@ const (
 	ErrEmpty     = Error("box is empty")
 )
 
-// maxPairs limits the number of pairs in a box. It allows 16 MiB in pieces of one KiB. Limit is not enough,
-// since a short pair needs ten times its size in memory.
+// maxPairs limits the number of pairs in a box. The limit of a box's size is not enough, since a short pair needs
+// ten times its encoded size in memory. maxPairs allows a value of 16 MiB in chunks of one KiB.
 const maxPairs = 1 << 14
 
 // Decoder decodes boxes, or their pairs, from bytes that arrive in pieces. The zero value refuses every box,
@@ -120,21 +120,27 @@ func (d *Decoder) Feed(p []byte) {
 // Pending reports whether a box has begun and is not complete.
 func (d *Decoder) Pending() bool { return d.size > 0 || len(d.buf) > d.at }
 
-// Next returns the next box, or nil if more bytes are needed.
+// Next returns the next box, or nil if more bytes are needed. It returns an [Error] for a box that is malformed or
+// too large.
 func (d *Decoder) Next() (Box, error) {
 	for {
 		key, value, err := d.Pair()
-		switch {
-		case key == nil || err != nil:
+		if key == nil || err != nil {
 			return nil, err
-		case len(key) == 0:
+		}
+		if len(key) == 0 {
 			return d.takeBox()
-		case len(d.box) == maxPairs:
+		}
+
+		if len(d.box) == maxPairs {
 			return nil, ErrTooLarge
-		case d.box == nil:
-			d.box = Box{}
-		case d.box.Has(string(key)):
+		}
+		if d.box.Has(string(key)) {
 			return nil, ErrDuplicate
+		}
+
+		if d.box == nil {
+			d.box = Box{}
 		}
 		d.box[string(key)] = string(value)
 	}
@@ -144,28 +150,29 @@ func (d *Decoder) Next() (Box, error) {
 // value are valid until the next Feed. Pair is for callers that cannot hold a whole box. Unlike Next, it does not
 // refuse duplicate keys.
 func (d *Decoder) Pair() (key, value []byte, err error) {
-	k, err := d.readField(d.at, MaxKey)
-	if !k.whole || err != nil {
+	keyField, err := d.readField(d.at, MaxKey)
+	if !keyField.whole || err != nil {
 		return nil, nil, err
 	}
-	if len(k.bytes) == 0 {
-		d.at = k.end
+	if len(keyField.bytes) == 0 {
+		d.at = keyField.end
 		d.size = 0
-		return k.bytes, nil, nil
+		return keyField.bytes, nil, nil
 	}
 
-	v, err := d.readField(k.end, MaxValue)
-	if !v.whole || err != nil {
+	// The key stays undecoded until the whole value has arrived.
+	valueField, err := d.readField(keyField.end, MaxValue)
+	if !valueField.whole || err != nil {
 		return nil, nil, err
 	}
 
-	d.size += 4 + len(k.bytes) + len(v.bytes)
+	d.size += 4 + len(keyField.bytes) + len(valueField.bytes)
 	if d.size+2 > d.Limit {
 		return nil, nil, ErrTooLarge
 	}
 
-	d.at = v.end
-	return k.bytes, v.bytes, nil
+	d.at = valueField.end
+	return keyField.bytes, valueField.bytes, nil
 }
 
 // field is a key or a value.
@@ -175,7 +182,8 @@ type field struct {
 	whole bool // all bytes of the field were received
 }
 
-// readField reads the key or value at the offset. The result is not whole if more bytes are needed.
+// readField reads the key or value at the offset. The result is not whole if more bytes are needed. limit is the
+// maximum length of the field.
 func (d *Decoder) readField(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
 		return field{}, nil
@@ -183,6 +191,7 @@ func (d *Decoder) readField(at, limit int) (field, error) {
 
 	n := int(d.buf[at])<<8 | int(d.buf[at+1])
 	if n > limit {
+		// This is a key. A length of two bytes cannot exceed MaxValue.
 		return field{}, ErrKeyLength
 	}
 	if d.size+2+n > d.Limit {
@@ -197,6 +206,7 @@ func (d *Decoder) readField(at, limit int) (field, error) {
 	return field{bytes: d.buf[at+2 : end], end: end, whole: true}, nil
 }
 
+// takeBox returns the pairs of the current box, and starts a new one. It returns ErrEmpty if the box has no pairs.
 func (d *Decoder) takeBox() (Box, error) {
 	box := d.box
 	d.box = nil

@@ -8,6 +8,7 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
+// clientID returns the client id from the tool's arguments or, without such an option, from the environment.
 func clientID(argv []string) string {
 	if id := findOption(argv, "--client-id", "--client_id"); id != "" {
 		return id
@@ -36,9 +37,9 @@ func findOption(argv []string, name, other string) string {
 }
 
 // cutByte does what strings.Cut does. The package comment says why strings is not imported.
-func cutByte(s string, at byte) (first, rest string, found bool) {
+func cutByte(s string, separator byte) (before, after string, found bool) {
 	for i := range len(s) {
-		if s[i] == at {
+		if s[i] == separator {
 			return s[:i], s[i+1:], true
 		}
 	}
@@ -80,9 +81,9 @@ func callerDescriptor(path string) (fd int, ok bool) {
 		return 2, true
 	}
 
-	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/"} {
-		if len(path) > len(folder) && path[:len(folder)] == folder {
-			return inheritedDescriptor(path[len(folder):]), true
+	for _, prefix := range []string{"/dev/fd/", "/proc/self/fd/"} {
+		if len(path) > len(prefix) && path[:len(prefix)] == prefix {
+			return inheritedDescriptor(path[len(prefix):]), true
 		}
 	}
 
@@ -124,13 +125,14 @@ func readFile(path string, ahead []byte) (data []byte, problem string) {
 	return readAll(fd, path, ahead)
 }
 
-// readAll reads a descriptor to its end. ahead contains the bytes that have already been read from it. It
-// returns a problem, as the caller will see it, if reading fails or the file is too large.
+// readAll reads a descriptor to its end. The result begins with ahead, the bytes that have already been read from
+// the descriptor. problem says, in words for the tool's caller, why reading failed or that the file is too large.
 func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 	buf := append(make([]byte, 0, bufferSize(fd)+len(ahead)), ahead...)
 
 	for {
 		if len(buf) == cap(buf) {
+			// The append grows the buffer. The added byte is then cut off.
 			buf = append(buf, 0)[:len(buf)]
 		}
 		n, err := readSome(fd, buf[len(buf):cap(buf)])
@@ -158,6 +160,7 @@ func bufferSize(fd int) int {
 	return int(min(st.Size, wire.MaxFile)) + 1
 }
 
+// openFile opens a file that child processes do not inherit. It tries again if a signal interrupts it.
 func openFile(path string, flags int) (int, error) {
 	for {
 		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0o666)

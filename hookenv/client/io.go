@@ -54,8 +54,8 @@ func readSome(fd int, p []byte) (int, error) {
 // sleeps for a millisecond, and its callers try again in a loop.
 func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	if readable == nil && writable == nil {
-		rest := syscall.NsecToTimespec(1_000_000)
-		syscall.Nanosleep(&rest, nil)
+		pause := syscall.NsecToTimespec(1_000_000)
+		syscall.Nanosleep(&pause, nil)
 		return
 	}
 	syscall.Select(fd+1, readable, writable, nil, nil)
@@ -64,12 +64,12 @@ func awaitReady(readable, writable *syscall.FdSet, fd int) {
 // singleFdSet returns the set of one descriptor for select, or nil if its number is too large.
 func singleFdSet(fd int) *syscall.FdSet {
 	var set syscall.FdSet
-	word := syscall.FD_SETSIZE / len(set.Bits)
+	bitsPerWord := syscall.FD_SETSIZE / len(set.Bits)
 	if fd >= syscall.FD_SETSIZE {
 		return nil
 	}
 
-	set.Bits[fd/word] |= 1 << (fd % word)
+	set.Bits[fd/bitsPerWord] |= 1 << (fd % bitsPerWord)
 	return &set
 }
 
@@ -93,8 +93,8 @@ func (a *answer) addPair(key, value []byte) {
 	a.writePart(value)
 }
 
-// openOutput opens the file for the tool's output, once. It prints stderr first, since that file may be the
-// caller's stderr.
+// openOutput opens the file for the tool's output, unless it is already open. It prints the tool's stderr first,
+// since the output file may be the caller's stderr. If the file cannot be opened, it sets a.problem.
 func (a *answer) openOutput() {
 	if a.opened {
 		return
@@ -119,6 +119,7 @@ func (a *answer) skipPrinted(part []byte) []byte {
 	return part[n:]
 }
 
+// outputPath returns the path of the file for the tool's output. Without the option -o it is /dev/stdout.
 func (a *answer) outputPath() string {
 	if path := a.box.Value(wire.KeyWrite); path != "" {
 		return path
@@ -126,21 +127,24 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// writePart writes a part of the tool's output. It is not a problem if the reader has closed its end, as head
-// does in "relation-get | head -1". The tool's exit code remains the same. For a network socket, ECONNRESET
-// means the same.
+// writePart writes a part of the tool's output. If that fails, it sets a.problem, and later parts are dropped. If the
+// reader has closed the pipe, as head does in "relation-get | head -1", that is not a problem, and the tool's exit
+// code remains the same.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
 	}
 
-	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE &&
-		err != syscall.ECONNRESET {
+	err := writeAll(a.out, a.skipPrinted(part))
+	// EPIPE comes from a pipe, and ECONNRESET from a network socket.
+	isReaderGone := err == syscall.EPIPE || err == syscall.ECONNRESET
+	if err != nil && !isReaderGone {
 		a.problem = "write " + a.outputPath() + ": " + err.Error()
 	}
 }
 
-// finish closes the tool's output. It returns the tool's exit code, or 1 if the output could not be written.
+// finish closes the tool's output, which exists even if nothing was printed. It returns the tool's exit code. If the
+// output could not be written, it prints the problem and returns 1.
 func (a *answer) finish() int {
 	code, err := strconv.Atoi(a.box.Value(wire.KeyExit))
 	if err != nil {

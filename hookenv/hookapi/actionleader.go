@@ -14,9 +14,9 @@ type Surroundings interface {
 	Goals(ctx context.Context) (Goals, error)
 	// SetVersion immediately records the version of the unit's workload.
 	SetVersion(ctx context.Context, version string) error
-	// Reboot reboots the machine after the hook has succeeded. If the argument now is true, it reboots the
-	// machine at once, which ends the hook. The hook then runs again after the reboot. Reboot returns an
-	// error if the machine cannot be rebooted.
+	// Reboot reboots the machine after the hook has succeeded. If now is true, Reboot ends the hook and reboots
+	// the machine at once, and the hook runs again after the reboot. Reboot returns an error if the machine
+	// cannot be rebooted.
 	Reboot(ctx context.Context, now bool) error
 	// Bindings returns the names of the charm's endpoints, sorted.
 	Bindings(ctx context.Context) ([]string, error)
@@ -25,7 +25,7 @@ type Surroundings interface {
 // Network describes the addresses of an endpoint.
 type Network struct {
 	Interfaces []Interface // the interfaces on which the unit listens
-	Ingress    []string    // the addresses at which other units reach this one, best first
+	Ingress    []string    // the addresses at which other units reach this unit, best first
 	Egress     []string    // the networks (CIDR) from which the unit reaches other units
 }
 
@@ -52,8 +52,8 @@ type Goal struct {
 	Since  time.Time
 }
 
-// Leadership reports whether the local unit leads its service, and holds the leader settings, which the leader
-// writes for its peers. One unit of a service leads at a time, as long as its agent is running.
+// Leadership reports whether the local unit leads its service. It also holds the leader settings, which the leader
+// writes for its peers. One unit of a service leads at a time, as long as that unit's agent is running.
 //
 // Writes that only a leader can make are committed when the hook succeeds. If the unit no longer leads at
 // that time, the commit is refused, and none of the hook's writes take effect.
@@ -111,8 +111,8 @@ type Storages interface {
 	// Storages returns the unit's storage, sorted by name and number. It reads the storage at the first call,
 	// and later returns the same result.
 	Storages(ctx context.Context) ([]Storage, error)
-	// AddStorage adds the given number of each storage to the unit when the hook succeeds. If one of them cannot
-	// be added, it adds none and returns an error.
+	// AddStorage adds the given number of each storage to the unit when the hook succeeds. If one storage cannot be
+	// added, AddStorage adds none and returns an error.
 	AddStorage(ctx context.Context, counts map[string]int) error
 }
 

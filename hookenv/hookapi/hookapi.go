@@ -15,7 +15,7 @@ import (
 var (
 	// ErrRelationNotFound is returned if no relation has this id, or if the hook cannot see the relation.
 	ErrRelationNotFound = errors.New("relation not found")
-	// ErrUnknownUnit is returned if the unit or service does not exist, or if it never was in the relation.
+	// ErrUnknownUnit is returned if the unit or service does not exist, or if it was never in the relation.
 	ErrUnknownUnit = errors.New("unknown unit")
 	// ErrGone is returned after the hook has ended.
 	ErrGone = errors.New("hook context gone")
@@ -75,7 +75,8 @@ type Facts struct {
 	Members       []string // the remote members of the implied relation, as in JUJU_MEMBERS
 }
 
-// Relation describes a relation with its ends. It does not change during a hook once the hook has read it.
+// Relation describes a relation with its ends. Once a hook has read a relation, the description does not change until
+// the end of the hook.
 type Relation struct {
 	ID        int
 	Interface string
@@ -93,8 +94,8 @@ type End struct {
 	Units []string
 }
 
-// Node identifies a settings node in a relation: either the settings of Unit, or the own settings of Service
-// (--app).
+// Node identifies a settings node in a relation: either the settings of one unit, or the settings of a service
+// itself (--app). Either Unit or Service is set.
 type Node struct {
 	Relation int
 	Unit     string
@@ -109,10 +110,10 @@ type Port struct {
 }
 
 // IsSameRange reports whether the ranges are equal, apart from their endpoints.
-func (p Port) IsSameRange(o Port) bool {
+func (p Port) IsSameRange(other Port) bool {
 	p.Endpoint = ""
-	o.Endpoint = ""
-	return p == o
+	other.Endpoint = ""
+	return p == other
 }
 
 // String returns the range in the form that open-port accepts, such as "80/tcp", "100-200/udp" or "icmp".
@@ -132,14 +133,14 @@ type PortConflict struct {
 	Unit    string // the unit that has opened the range Open, possibly the hook's own unit
 	Open    Port   // the open range that Want overlaps
 	Want    Port   // the range to open or close
-	Closing bool   // the call was to close Want
+	Closing bool   // the call has tried to close Want, not to open it
 }
 
 // Error returns a message that names both ranges and the unit.
 func (e *PortConflict) Error() string {
 	if e.Closing {
 		return fmt.Sprintf(
-			"cannot close %v: it overlaps %v, which %s has open; a range is closed as it was opened",
+			"cannot close %v: it overlaps %v, which %s has open; close exactly the range that was opened",
 			e.Want, e.Open, e.Unit,
 		)
 	}
@@ -193,12 +194,12 @@ type Relations interface {
 // relations. For other relations the methods return ErrRelationNotFound.
 type Settings interface {
 	// Settings returns a copy of the node's values, with the hook's own writes applied. For a unit that has
-	// left the relation it returns the unit's last settings. It returns ErrUnknownUnit for a unit that never was
-	// in the relation. It returns ErrNotLeader for the own settings of the local service, unless the unit leads
-	// or the relation is a peer relation.
+	// left the relation it returns the unit's last settings. It returns ErrUnknownUnit for a unit that was never
+	// in the relation. It returns ErrNotLeader for the settings of the local service itself, unless the local
+	// unit leads or the relation is a peer relation.
 	Settings(ctx context.Context, node Node) (map[string]string, error)
-	// SetSettings merges changes into the node. A nil value deletes its key. It returns ErrNotLeader for a
-	// service's own settings, unless the unit leads that service or the caller is an operator.
+	// SetSettings merges changes into the node. A nil value deletes its key. It returns ErrNotLeader for the
+	// settings of a service itself, unless the local unit leads that service or the caller is an operator.
 	SetSettings(ctx context.Context, node Node, changes map[string]*string) error
 }
 
@@ -220,7 +221,8 @@ type Unit interface {
 	// Ports returns the unit's open ranges, with the hook's own changes applied. icmp comes first. The other
 	// ranges are sorted by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
-	// Status returns the workload status of the unit, or of its service with all units.
+	// Status returns the workload status of the unit. With ofService it returns the status of the service and of
+	// all its units.
 	Status(ctx context.Context, ofService bool) (Status, error)
 	// SetStatus sets the status of the unit or its service at once, even if the hook fails later. It returns
 	// ErrNotLeader for the service's status unless the unit leads.
@@ -255,7 +257,7 @@ type SecretGrant struct {
 type SecretInfo struct {
 	ID, Label, Description string
 	Revision               int  // the latest revision
-	OfUnit                 bool // the unit owns the secret, and not its service
+	OfUnit                 bool // the unit owns the secret; otherwise its service owns it
 	Rotation               string
 	Rotates, Expires       time.Time // zero if the secret never rotates or expires
 	Grants                 []SecretGrant
@@ -268,7 +270,7 @@ type SecretInfo struct {
 // ErrSecretDenied if the unit has no permission to read or change the secret. They return ErrNotLeader for a change
 // of the service's secrets unless the unit leads.
 type Secrets interface {
-	// AddSecret creates a secret of the unit, or of its service, and returns the secret's id.
+	// AddSecret creates a secret of the unit if ofUnit is true, or else of its service. It returns the secret's id.
 	AddSecret(ctx context.Context, ofUnit bool, change SecretChange) (id string, err error)
 	// SetSecret changes a secret. New content adds a revision, unless it equals the latest revision.
 	SetSecret(ctx context.Context, id string, change SecretChange) error

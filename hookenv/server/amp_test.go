@@ -138,7 +138,7 @@ func TestPythonJujuCommands(t *testing.T) {
 		{"set a list", "set", []string{"unit_name", "wordpress/0", "json_blob", `{"a":[]}`}, ok("ok", "True")},
 		{"not UTF-8", "get", []string{"unit_name", "mysql/\xff", "setting_name", "a"}, fails("BAD_REQUEST", "unit_name is not UTF-8")},
 		{"a relation not UTF-8", "get", []string{"unit_name", "mysql/0", "setting_name", "a", "relation_id", "\xff"}, fails("BAD_REQUEST", "relation_id is not UTF-8")},
-		{"set half a character", "set", []string{"unit_name", "wordpress/0", "json_blob", `{"a":"\udcff"}`}, fails("BAD_REQUEST", "settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")},
+		{"set half a character", "set", []string{"unit_name", "wordpress/0", "json_blob", `{"a":"\udcff"}`}, fails("BAD_REQUEST", "settings can hold only UTF-8 text without NUL bytes; encode other data first, for example with base64")},
 		{"list_relations", "list_relations", nil, ok("relations", "relation-0 relation-1 relation-2", "members", "mysql/0 mysql/1")},
 		{"flush", "flush", nil, fails("RESERVED", "flush is reserved")},
 		{"sync", "sync", nil, fails("RESERVED", "sync is reserved")},

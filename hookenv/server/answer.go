@@ -19,8 +19,10 @@ type refusal struct{ code, text string }
 // pair is a key of an answer, and its value.
 type pair struct{ key, value string }
 
+// reply answers the request with the id ask.
 func (c *conn) reply(ask string, pairs ...pair) error { return c.writeBox(encodeAnswer(ask, pairs)) }
 
+// encodeAnswer returns the box of an answer to the request with the id ask.
 func encodeAnswer(ask string, pairs []pair) []byte {
 	box := amp.Append(nil, wire.KeyAnswer, ask)
 	for _, p := range pairs {
@@ -29,6 +31,7 @@ func encodeAnswer(ask string, pairs []pair) []byte {
 	return amp.End(box)
 }
 
+// refuse answers the request with the id ask with an error.
 func (c *conn) refuse(ask string, r refusal) error {
 	box := amp.Append(nil, wire.KeyError, ask)
 	box = amp.Append(box, wire.KeyErrorCode, r.code)

@@ -19,8 +19,8 @@ type conn struct {
 	chunk   []byte
 }
 
-// serve answers the boxes of a connection until its client or Close ends it, or until an error. An error ends only this
-// connection.
+// serve answers the boxes of a connection until the client or Close ends the connection, or until an error. An error
+// ends only this connection.
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{
@@ -36,9 +36,8 @@ func (s *Server) serve(raw net.Conn) {
 		err = s.serveNext(c, time.Time{})
 	}
 
-	// The client or Close has ended the connection.
-	isWanted := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
-	if !isWanted {
+	isClosed := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) // by the client, or by Close
+	if !isClosed {
 		s.log.Warn("disconnected a hook tool", "error", err)
 	}
 }
@@ -60,10 +59,12 @@ func (s *Server) serveNext(c *conn, beginBy time.Time) error {
 // boxTimeout after the first byte. When ctx is done while readBox waits, it returns ctx's error.
 func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) {
 	// A deadline in the past wakes a waiting Read.
-	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
-	deadline := beginBy
+	stopWaking := context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })
+	defer stopWaking()
 
-	for begun := false; ; {
+	deadline := beginBy
+	begun := false
+	for {
 		box, err := c.decoder.Next()
 		if err != nil || box != nil {
 			return box, err
@@ -73,27 +74,36 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 			begun = true
 			deadline = c.now().Add(c.limits.boxTimeout)
 		}
-
-		if err := c.net.SetReadDeadline(deadline); err != nil {
-			return nil, err
-		}
-		// The function above may have set its deadline first, and this deadline has then replaced it.
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-
-		n, err := c.net.Read(c.chunk)
-		c.decoder.Feed(c.chunk[:n])
-		if errors.Is(err, io.EOF) && c.decoder.Pending() {
-			err = io.ErrUnexpectedEOF
-		}
-		if n == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if n == 0 && err != nil {
+		if err := c.readChunk(ctx, deadline); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// readChunk waits for bytes until the deadline, unless that is zero, and feeds them to the decoder. It returns
+// io.ErrUnexpectedEOF if the connection ends within a box. If no bytes have arrived and ctx is done, it returns ctx's
+// error.
+func (c *conn) readChunk(ctx context.Context, deadline time.Time) error {
+	if err := c.net.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	// If ctx was done before, this deadline has replaced the deadline with which readBox wakes Read.
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	n, err := c.net.Read(c.chunk)
+	c.decoder.Feed(c.chunk[:n])
+	switch {
+	case n > 0:
+		return nil // an error repeats at the next read
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF) && c.decoder.Pending():
+		return io.ErrUnexpectedEOF
+	}
+
+	return err
 }
 
 // writeBox sends a box. It returns an error if the client does not read the box within writeTimeout.

@@ -40,10 +40,11 @@ type CommandEnd struct {
 	Dropped        int64 // bytes of both outputs that were not kept
 }
 
-// awaitTimeout limits one request from outside, and so the delay of an answer to CommandAwait. The client
-// then sends a new request. So the server does not keep a connection open for a client that is gone.
+// awaitTimeout limits one request from outside. If a command has not ended by then, the answer to CommandAwait says
+// so, and the client sends a new request. So the server does not keep a connection open for a client that is gone.
 const awaitTimeout = 5 * time.Second
 
+// isFromOutside reports whether only programs outside of hooks send this AMP command.
 func isFromOutside(command string) bool {
 	switch command {
 	case wire.CommandIdentify, wire.CommandExec, wire.CommandAwait:
@@ -83,14 +84,18 @@ func (s *Server) answerOutside(ctx context.Context, command string, box amp.Box)
 // this id is still running.
 func (s *Server) identify(box amp.Box) ([]pair, *refusal) {
 	if box.Has(wire.KeyClientID) {
-		if _, runs := s.findHook(box.Value(wire.KeyClientID)); !runs {
+		if _, isRunning := s.findHook(box.Value(wire.KeyClientID)); !isRunning {
 			gone := goneRefusal()
 			return nil, &gone
 		}
 	}
 
-	i := s.outside.Identify()
-	return []pair{{wire.KeyUnit, i.Unit}, {wire.KeyEnvironment, i.Environment}, {wire.KeyUUID, i.UUID}}, nil
+	identity := s.outside.Identify()
+	return []pair{
+		{wire.KeyUnit, identity.Unit},
+		{wire.KeyEnvironment, identity.Environment},
+		{wire.KeyUUID, identity.UUID},
+	}, nil
 }
 
 // enqueue answers CommandExec. It adds the command in the box to the unit's queue, and returns the command's id.

@@ -40,7 +40,9 @@ func (r *registration) end() {
 	r.calls.Wait()
 }
 
-// isGone reports whether a call has failed with err because the hook has ended.
+// isGone reports whether a call has failed with err because the hook has ended. Any error after the end of the hook
+// counts, since the end cancels the context of the call.
 func (r *registration) isGone(err error) bool {
-	return errors.Is(err, hookapi.ErrGone) || err != nil && r.ctx.Err() != nil
+	hasEnded := r.ctx.Err() != nil
+	return errors.Is(err, hookapi.ErrGone) || err != nil && hasEnded
 }

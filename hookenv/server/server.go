@@ -23,7 +23,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Server serves the hooks that are registered with it over one unix socket.
+// Server serves registered hooks over one unix socket.
 type Server struct {
 	path       string
 	listener   *net.UnixListener // only used by Renew and Close
@@ -75,6 +75,7 @@ func ListenFor(path string, o Outside) (*Server, error) {
 	return s, s.Renew()
 }
 
+// listen does what [Listen] does, with the given limits.
 func listen(path string, l limits) (*Server, error) {
 	s := newServer(path, l)
 	return s, s.Renew()
@@ -101,7 +102,7 @@ func (s *Server) Renew() error {
 	if s.ownsSocket() {
 		return nil
 	}
-	listener, made, err := bindSocket(s.path)
+	listener, info, err := bindSocket(s.path)
 	if err != nil {
 		return err
 	}
@@ -110,14 +111,15 @@ func (s *Server) Renew() error {
 		s.listener.Close()
 	}
 	s.listener = listener
-	s.socketInfo = made
+	s.socketInfo = info
 	s.goroutines.Go(func() { s.acceptConns(listener) })
 	return nil
 }
 
+// ownsSocket reports whether the file at the server's path is the socket that the server has created.
 func (s *Server) ownsSocket() bool {
-	now, err := os.Lstat(s.path)
-	return err == nil && s.socketInfo != nil && os.SameFile(now, s.socketInfo)
+	current, err := os.Lstat(s.path)
+	return err == nil && s.socketInfo != nil && os.SameFile(current, s.socketInfo)
 }
 
 // Path returns the path of the server's socket.
@@ -138,9 +140,8 @@ func (s *Server) Register(clientID string, hook hookapi.Hook) {
 	s.hooks[clientID] = &registration{hook: hook, ctx: ctx, cancel: cancel}
 }
 
-// Unregister ends a client id. It cancels the hook's running calls, whose clients then get an error which
-// says that the hook is gone. When Unregister returns, no call uses the hook any longer. It ignores an
-// unknown id.
+// Unregister ends a client id. It cancels the hook's running calls, and their clients get the error "hook context
+// gone". When Unregister returns, no call uses the hook any longer. Unregister ignores an unknown id.
 func (s *Server) Unregister(clientID string) {
 	s.mu.Lock()
 	r := s.hooks[clientID]
@@ -155,24 +156,27 @@ func (s *Server) Unregister(clientID string) {
 // It is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	again := s.closed
+	wasClosed := s.closed
 	ids := slices.Collect(maps.Keys(s.hooks))
 	s.closed = true
 	s.mu.Unlock()
+
 	for _, id := range ids {
 		s.Unregister(id)
 	}
 
 	var err error
-	if !again {
+	if !wasClosed {
 		err = s.stopListening()
 	}
 
+	// Since s.closed is set, addConn adds no more connections.
 	s.mu.Lock()
 	for conn := range s.conns {
 		conn.Close()
 	}
 	s.mu.Unlock()
+
 	s.goroutines.Wait()
 	return err
 }
@@ -227,6 +231,7 @@ func (s *Server) addConn(conn net.Conn) bool {
 	return true
 }
 
+// dropConn closes a connection, forgets it, and frees its slot.
 func (s *Server) dropConn(conn net.Conn) {
 	conn.Close()
 	s.mu.Lock()
@@ -235,6 +240,7 @@ func (s *Server) dropConn(conn net.Conn) {
 	<-s.slots
 }
 
+// findHook returns the hook that is registered under a client id, or false if there is none.
 func (s *Server) findHook(clientID string) (*registration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,10 +273,11 @@ func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	late := s.now().Add(-s.limits.idleTimeout)
+	latest := s.now().Add(-s.limits.idleTimeout)
 	closed := 0
 	for conn, since := range s.conns {
-		if !since.IsZero() && since.Before(late) && !hasUnread(conn) {
+		isIdle := !since.IsZero() && since.Before(latest)
+		if isIdle && !hasUnread(conn) {
 			conn.Close()
 			closed++
 		}
@@ -303,7 +310,8 @@ func (s *Server) markWaiting(conn net.Conn, waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if _, open := s.conns[conn]; open {
+	// Do not add a connection that dropConn has removed.
+	if _, isOpen := s.conns[conn]; isOpen {
 		s.conns[conn] = since
 	}
 }

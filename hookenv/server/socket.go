@@ -39,13 +39,13 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 		return nil, nil, errors.Join(fmt.Errorf("cannot deny other users access to %q: %w", path, err), listener.Close())
 	}
 
-	listener.SetUnlinkOnClose(false) // a different socket may be at the path by then
-	made, err := os.Lstat(path)
+	listener.SetUnlinkOnClose(false) // when the listener closes, a different socket may be at the path
+	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("cannot look at %q: %w", path, err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("cannot examine %q: %w", path, err), listener.Close())
 	}
 
-	return listener, made, nil
+	return listener, info, nil
 }
 
 // prepareFolder creates the socket's directory, but not its parents. It returns an error if other users own
@@ -70,15 +70,15 @@ func prepareFolder(folder string) error {
 	return nil
 }
 
-// removeStale removes a socket that no process serves. It returns an error if a process serves it, or if the file is
-// not a socket.
+// removeStale removes a socket that no process serves any longer. It returns nil if there is no file at the path. It
+// returns an error if a process serves the socket, or if the file is not a socket.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot look at %q: %w", path, err)
+		return fmt.Errorf("cannot examine %q: %w", path, err)
 	}
 
 	if info.Mode().Type() != fs.ModeSocket {

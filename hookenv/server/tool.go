@@ -20,12 +20,12 @@ import (
 )
 
 // serveBox answers one box. It returns an error only if the connection must end, because the client has violated the
-// protocol or does not read.
+// protocol or does not read the answer.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command := box.Value(wire.KeyCommand)
 	ask := box.Value(wire.KeyAsk)
 	if command == "" || ask == "" {
-		return errors.New("a box without a request")
+		return errors.New("the client sent a box without a request")
 	}
 
 	if s.outside != nil && isFromOutside(command) {
@@ -61,6 +61,7 @@ func toolName(box amp.Box) string {
 	return name
 }
 
+// goneRefusal returns the answer for a client id that is unknown or has ended.
 func goneRefusal() refusal { return refusal{wire.CodeUnknownClient, "hook context gone"} }
 
 // requiredKeys returns the keys that the box of a command must have. known is false for an unknown command.
@@ -73,14 +74,15 @@ func requiredKeys(command string) (names []string, known bool) {
 	case commandSet:
 		return []string{keyUnit, keyBlob}, true
 	case commandList, "flush", "sync", "wait":
+		// runCommand refuses the last three, which are reserved.
 		return nil, true
 	}
 
 	return nil, false
 }
 
-// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if a value is not UTF-8.
-// It does not check the argv of a tool, since the tool checks it.
+// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if a value is not UTF-8. It returns
+// nil for a valid box. It does not check the argv of a tool, since the tool checks its own arguments.
 func checkBox(command string, box amp.Box) *refusal {
 	names, known := requiredKeys(command)
 	if !known {
@@ -124,7 +126,7 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 		// Answer even if the connection is lost, since a client whose file was requested still waits for this
 		// answer.
 		refuseErr := c.refuse(files.ask, goneRefusal())
-		return cmp.Or(files.lost, refuseErr)
+		return cmp.Or(files.lost, refuseErr) // the first error is the cause
 	}
 	if files.lost != nil {
 		return files.lost
@@ -146,8 +148,8 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// sendResult sends a tool's result, with stdout last. The client forwards stdout while it receives it, and
-// the reader of its output may be slow, so there is no time limit. Once the hook has ended, the client has
+// sendResult sends a tool's result, with stdout last. There is no time limit, since the client prints stdout while it
+// receives stdout, and the program that reads the client's output may be slow. Once the hook has ended, the client has
 // writeTimeout to read the rest.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{wire.KeyExit, strconv.Itoa(r.Exit)}}
@@ -162,7 +164,9 @@ func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) err
 	if err := c.net.SetWriteDeadline(time.Time{}); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)) })()
+	stopLimiting := context.AfterFunc(ctx, func() { c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)) })
+	defer stopLimiting()
+
 	_, err := c.net.Write(encodeAnswer(ask, pairs))
 	return err
 }
@@ -209,7 +213,7 @@ func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, erro
 		return nil, err
 	}
 	if box.Value(wire.KeyCommand) != wire.CommandFile || box.Value(wire.KeyClientID) != f.clientID {
-		return nil, errors.New("a box without the requested file")
+		return nil, errors.New("the client sent a box without the requested file")
 	}
 
 	return box, nil

@@ -8,6 +8,7 @@ import (
 	"bijou/state/text"
 )
 
+// logAction reports the arguments, joined by blanks, to the operator who waits for the action.
 func logAction(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Hook.LogAction(ctx, text.EscapeInvalid(strings.Join(inv.Args, " ")))
 }

@@ -16,6 +16,7 @@ var resultKey = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
 })
 
+// setResults merges the arguments, of the form KEY=VALUE, into the results of the action.
 func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 	results, err := parseResults(inv.Args)
 	if err != nil || len(results) == 0 {
@@ -25,8 +26,8 @@ func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 }
 
 // parseResults parses results of the form KEY=VALUE. A key with dots stands for nested dictionaries. A later result
-// replaces earlier results with which it conflicts. It returns an error for invalid keys, and for keys that the agent
-// sets itself.
+// replaces earlier results with which it conflicts. parseResults returns an error for invalid keys, and for keys that
+// the agent sets itself.
 func parseResults(words []string) (map[string]any, error) {
 	results := map[string]any{}
 
@@ -40,14 +41,15 @@ func parseResults(words []string) (map[string]any, error) {
 		}
 
 		keys := strings.Split(path, ".")
-		if slices.Contains([]string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}, keys[0]) {
+		reserved := []string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}
+		if slices.Contains(reserved, keys[0]) {
 			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
 		}
-		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey().MatchString(key) }); i >= 0 {
-			return nil, hookenv.UsageErrorf(
-				"invalid key %q: want lower-case letters, digits and dashes inside",
-				keys[i],
-			)
+		for _, key := range keys {
+			if !resultKey().MatchString(key) {
+				return nil, hookenv.UsageErrorf(
+					"invalid key %q: want lower-case letters and digits, and dashes only between them", key)
+			}
 		}
 		putNested(results, keys, value)
 	}

@@ -31,7 +31,9 @@ func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 		}
 
 		printed := maps.Clone(config)
-		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
+		if !all {
+			maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil })
+		}
 		return inv.Print(inv.ConvertFloats(printed))
 	}
 }

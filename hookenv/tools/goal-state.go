@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareGoalState declares the options of goal-state, which prints the goals of the local unit's service.
 func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat(hookenv.FormatJSON, hookenv.FormatYAML)
 	return printGoals
@@ -26,16 +27,16 @@ func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(map[string]any{"units": goalDictionary(goals.Units), "relations": relations})
 }
 
-// goalDictionary returns the goals under Juju's keys.
+// goalDictionary returns each goal as a dictionary with Juju's keys, by the name of its unit or service.
 func goalDictionary(goals map[string]hookapi.Goal) map[string]any {
-	all := map[string]any{}
+	described := map[string]any{}
 	for name, goal := range goals {
-		one := map[string]any{"status": goal.Status}
+		members := map[string]any{"status": goal.Status}
 		if !goal.Since.IsZero() {
-			one["since"] = goal.Since.UTC().Format("2006-01-02 15:04:05Z")
+			members["since"] = goal.Since.UTC().Format("2006-01-02 15:04:05Z")
 		}
-		all[name] = one
+		described[name] = members
 	}
 
-	return all
+	return described
 }

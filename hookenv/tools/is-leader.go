@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
+// printLeadership prints whether the local unit leads its service.
 func printLeadership(ctx context.Context, inv *hookenv.Invocation) error {
 	leads, err := inv.Hook.IsLeader(ctx)
 	if err != nil {

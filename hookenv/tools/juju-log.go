@@ -20,6 +20,7 @@ func prepareJujuLog(f *hookenv.FlagSet) hookenv.Runner {
 	return l.run
 }
 
+// jujuLogger is one call of juju-log.
 type jujuLogger struct {
 	level, format string
 	debug         bool

@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv"
 )
 
-// withPairs returns the Prepare function of a tool that accepts only KEY=VALUE arguments and --file, and that
-// works for the local unit.
+// withPairs returns the Prepare function of a tool that accepts only KEY=VALUE arguments and --file, and that works for
+// the local unit. The tool calls set with the pairs, whose values are never nil.
 func withPairs(
 	set func(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error,
 ) func(*hookenv.FlagSet) hookenv.Runner {

@@ -22,7 +22,8 @@ func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("cannot read leadership settings: %w", err)
 	}
-	if key == "" && len(settings) == 0 && inv.FormatFor(settings) == hookenv.FormatJSON {
+	isEmpty := key == "" && len(settings) == 0
+	if isEmpty && inv.FormatFor(settings) == hookenv.FormatJSON {
 		inv.Format = hookenv.FormatJSON
 		return inv.Print(nil) // prints "null" as Juju does, which charm libraries expect
 	}

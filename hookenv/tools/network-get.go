@@ -9,6 +9,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareNetworkGet declares the options of network-get, which prints the addresses of an endpoint.
 func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &networkGetter{}
 	f.AddBool(&g.primary, "print the address to listen on; cannot be used with other options", "primary-address")
@@ -20,6 +21,7 @@ func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// networkGetter is one call of network-get.
 type networkGetter struct {
 	relationFlag
 	primary, bind, ingress, egress bool
@@ -75,11 +77,14 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocati
 // selectValues returns the values that the options select. It returns a single value unchanged, and several
 // values as a dictionary. If no option selects a value, it returns all values.
 func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n hookapi.Network) (any, error) {
-	if g.primary && (g.bind || g.ingress || g.egress) {
+	hasOther := g.bind || g.ingress || g.egress
+	if g.primary && hasOther {
 		return nil, errors.New("--primary-address must be the only flag specified")
 	}
+
 	address := bindAddress(n)
-	if address == "" && (g.primary || g.bind || g.ingress) {
+	needsAddress := g.primary || g.bind || g.ingress
+	if needsAddress && address == "" {
 		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
 	}
 	if g.primary {
@@ -91,6 +96,7 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 		selected["egress-subnets"] = n.Egress
 	}
 	if g.ingress {
+		// Without its own ingress address, the endpoint is reached at the address to listen on.
 		selected["ingress-address"] = address
 		if len(n.Ingress) > 0 {
 			selected["ingress-address"] = n.Ingress[0]
@@ -111,6 +117,7 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 	return selected, nil
 }
 
+// bindAddress returns the address to listen on: the first address of the first interface, or "" if there is none.
 func bindAddress(n hookapi.Network) string {
 	if len(n.Interfaces) == 0 || len(n.Interfaces[0].Addresses) == 0 {
 		return ""
@@ -121,24 +128,24 @@ func bindAddress(n hookapi.Network) string {
 // allValues returns all values under the keys that charms read. Except for JSON, it adds the keys of older versions of
 // Juju.
 func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
-	all := map[string]any{}
-	older := inv.FormatFor(all) != hookenv.FormatJSON
+	values := map[string]any{}
+	older := inv.FormatFor(values) != hookenv.FormatJSON
 	var interfaces []any
 	for _, i := range n.Interfaces {
 		interfaces = append(interfaces, interfaceDictionary(i, older))
 	}
 
 	if len(interfaces) > 0 {
-		all["bind-addresses"] = interfaces
+		values["bind-addresses"] = interfaces
 	}
 	if len(n.Egress) > 0 {
-		all["egress-subnets"] = n.Egress
+		values["egress-subnets"] = n.Egress
 	}
 	if len(n.Ingress) > 0 {
-		all["ingress-addresses"] = n.Ingress
+		values["ingress-addresses"] = n.Ingress
 	}
 
-	return all
+	return values
 }
 
 // interfaceDictionary returns an interface as a dictionary with Juju's keys. If older is true, it adds the
@@ -153,10 +160,10 @@ func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 		addresses = append(addresses, address)
 	}
 
-	one := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
+	described := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
 	if older {
-		one["macaddress"] = i.MAC
-		one["interfacename"] = i.Name
+		described["macaddress"] = i.MAC
+		described["interfacename"] = i.Name
 	}
-	return one
+	return described
 }

@@ -89,8 +89,8 @@ func (p *portChanger) expandPorts(
 	return closedRanges(ctx, inv, port)
 }
 
-// expandEndpoints returns the range once for each endpoint of --endpoints. It returns an error for an endpoint that the
-// charm does not have. For other units it does not check that, since it does not know their charms.
+// expandEndpoints returns the range once for each endpoint of --endpoints. For the hook's own unit it returns an error
+// if the charm does not have an endpoint. It does not know the charms of other units.
 func (p *portChanger) expandEndpoints(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -98,8 +98,8 @@ func (p *portChanger) expandEndpoints(
 	unit string,
 ) (ports []hookapi.Port, err error) {
 	var known []string
-	mine := inv.Facts.Unit != "" && (unit == "" || unit == inv.Facts.Unit)
-	if mine {
+	isOwn := inv.Facts.Unit != "" && (unit == "" || unit == inv.Facts.Unit)
+	if isOwn {
 		if known, err = inv.Hook.Bindings(ctx); err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (p *portChanger) expandEndpoints(
 
 	for name := range strings.SplitSeq(p.endpoints, ",") {
 		port.Endpoint = strings.TrimSpace(name)
-		if mine && !slices.Contains(known, port.Endpoint) {
+		if isOwn && !slices.Contains(known, port.Endpoint) {
 			return nil, hookenv.UsageErrorf("unknown endpoint %q: the charm has %s", port.Endpoint,
 				strings.Join(known, ", "))
 		}

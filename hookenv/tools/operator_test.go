@@ -10,7 +10,7 @@ import (
 // TestOperator checks that an operator can write for any unit in either dialect. If there is no default unit,
 // the error tells the operator to name one.
 func TestOperator(t *testing.T) {
-	const nameOne = "ERROR no unit specified: name it as the last argument, or run juju do with --unit\n"
+	const nameOne = "ERROR no unit specified: name the unit as the last argument, or run juju do with --unit\n"
 	for _, tt := range []struct {
 		unit string
 		argv []string

@@ -9,6 +9,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// checkPortText returns a usage error if the text is not a range of ports.
 func checkPortText(text string) error {
 	if _, err := parsePort(text); err != nil {
 		return hookenv.UsageErrorf("%v", err)
@@ -35,21 +36,27 @@ func parsePort(text string) (hookapi.Port, error) {
 		return port, fmt.Errorf("invalid port range %q", numbers)
 	}
 
-	for _, bound := range []struct {
-		to   *int
-		text string
-	}{{&port.From, first}, {&port.To, last}} {
-		n, err := strconv.Atoi(bound.text)
-		if err != nil {
-			return port, fmt.Errorf("invalid port %q: expected PORT or FROM-TO, and then the protocol, such as 80/tcp", bound.text)
-		}
-		*bound.to = n
+	var err error
+	if port.From, err = parsePortNumber(first); err != nil {
+		return port, err
+	}
+	if port.To, err = parsePortNumber(last); err != nil {
+		return port, err
 	}
 
 	return port, checkPort(port)
 }
 
-// checkPort returns an error for an invalid range, with the text of Juju's error.
+// parsePortNumber parses one end of a range of ports.
+func parsePortNumber(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("invalid port %q: expected PORT or FROM-TO, and then the protocol, such as 80/tcp", text)
+	}
+	return n, nil
+}
+
+// checkPort returns an error for a range with an invalid protocol or invalid numbers. The texts are those of Juju.
 func checkPort(p hookapi.Port) error {
 	switch {
 	case p.Protocol == "icmp":

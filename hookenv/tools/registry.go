@@ -24,7 +24,7 @@ var manuals embed.FS
 // Run runs the tool that the call names, for a hook. The result contains any error, as the caller sees it.
 func Run(ctx context.Context, h hookapi.Hook, call hookenv.Call) hookenv.Result {
 	if len(call.Argv) == 0 {
-		return hookenv.ErrorResult(errors.New("no tool named"))
+		return hookenv.ErrorResult(errors.New("no tool given"))
 	}
 
 	tool, ok := findTool(path.Base(call.Argv[0]))
@@ -138,6 +138,7 @@ func Supported(name string) bool {
 	return exists && !slices.Contains(unsupportedNames(), name)
 }
 
+// findTool returns the tool with this name, or false if there is none.
 func findTool(name string) (hookenv.Tool, bool) {
 	for _, tool := range All() {
 		if tool.Name == name {
@@ -155,16 +156,17 @@ func Summary(name string) string {
 	return ""
 }
 
-// unsupportedNames returns the names of the tools that do not work in this version. They exist because charm
-// libraries call them, and handle their error better than "command not found".
+// unsupportedNames returns the names of the tools that do not work in this version. The tools still exist, since charm
+// libraries call them, and handle the tools' error better than "command not found".
 func unsupportedNames() []string {
 	return []string{"payload-register", "payload-status-set", "payload-unregister"}
 }
 
+// prepareUnsupported prepares a tool that accepts all options and arguments, and always fails.
 func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 	f.AcceptUnknown = true
 	return func(_ context.Context, inv *hookenv.Invocation) error {
-		return fmt.Errorf("%s is not supported by this version of bijou: it has no payloads", inv.Tool.Name)
+		return fmt.Errorf("%s is not supported by this version of bijou: bijou has no payloads", inv.Tool.Name)
 	}
 }
 
@@ -205,6 +207,7 @@ func RelationID(value string) (id int, ok bool) {
 	return ref.id, ok && ref.hasNumber && ref.id >= 0
 }
 
+// parseRelationNumber parses a number. It returns -1 for every negative number.
 func parseRelationNumber(text string) (id int, ok bool) {
 	n, err := strconv.Atoi(text)
 	return max(n, -1), err == nil

@@ -6,6 +6,7 @@ import (
 	"bijou/hookenv"
 )
 
+// prepareRelationGet declares the options of relation-get, which prints settings in a relation.
 func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &relationGetter{}
 	g.relationFlag.addFlags(f)
@@ -14,6 +15,7 @@ func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// relationGetter is one call of relation-get.
 type relationGetter struct {
 	relationFlag
 	app  bool

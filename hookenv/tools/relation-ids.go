@@ -7,7 +7,8 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// printRelationIDs prints the ids of the relations of an endpoint.
+// printRelationIDs prints the ids of the local unit's relations at one endpoint. The first argument names the endpoint.
+// Without an argument, it is the endpoint of the hook's relation.
 func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	name, err := relationName(ctx, inv)
 	if err != nil {

@@ -18,6 +18,7 @@ const (
 	typeRelationName = "relation-name"
 )
 
+// prepareRelationList declares the options of relation-list, which prints units, services or relations.
 func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{}
 	l.relationFlag.addFlags(f)
@@ -33,6 +34,7 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	return l.run
 }
 
+// relationLister is one call of relation-list or unit-relations.
 type relationLister struct {
 	relationFlag
 	app                        bool
@@ -67,8 +69,15 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 // viewer, the unit or service whose view of the relations is listed. The default is the hook's unit, which is
 // empty under juju do without --unit.
 func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invocation) (viewer string, err error) {
-	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
-	l.scope = strings.TrimPrefix(l.scope, "all")
+	switch l.role {
+	case "requires":
+		l.role = "consumes"
+	case "all":
+		l.role = ""
+	}
+	if l.scope == "all" {
+		l.scope = ""
+	}
 
 	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
 	l.selected = l.filtered || l.listed != ""
@@ -86,8 +95,10 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	return l.viewerArgument(ctx, inv)
 }
 
-// viewerArgument returns the unit or service in the first argument, or the hook's unit. For modern charms, whose tools
-// have no such argument, it reports any word that names neither a unit nor a service as a superfluous argument.
+// viewerArgument returns the unit or service in the first argument or, without arguments, the hook's unit. It returns
+// an error if the unit or service does not exist, or if there are more arguments. The tools of modern charms do not
+// document this argument. If the word is neither a unit's name nor an existing service, the error of a modern charm is
+// that for an extra argument.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
@@ -100,11 +111,12 @@ func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invoca
 	}
 
 	if len(inv.Args) > 1 {
-		err = inv.LimitArgs(1)
+		return name, inv.LimitArgs(1) // this error is reported even if the name is unknown
 	}
 	return name, err
 }
 
+// checkKnown returns a usage error if the name is malformed, or an [unknownNameError] if no such unit or service exists.
 func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 	if !isUnit(name) && !isService(name) {
 		return hookenv.UsageErrorf("invalid unit name %q", name)
@@ -116,24 +128,30 @@ func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 // isSingle reports whether the call lists one relation, named or implied. Otherwise it lists all relations of
 // the viewer.
 func (l *relationLister) isSingle() bool {
-	return l.option != "" || !l.filtered && (l.listed == typeUnit || l.listed == typeService)
+	if l.option != "" {
+		return true
+	}
+	listsMembers := l.listed == typeUnit || l.listed == typeService
+	return listsMembers && !l.filtered
 }
 
-// needsRelation reports whether the call must name a relation, or imply the hook's own.
+// needsRelation reports whether the call must have a relation: the one that it names, or else the hook's own.
 func (l *relationLister) needsRelation(inv *hookenv.Invocation) bool {
 	return l.isSingle() && !l.wantsAdjacency(inv)
 }
 
-// wantsAdjacency reports whether the output is a dictionary with both ends of each relation, as in classic
-// charms. With JSON, it is one only if a filter or --type is given, since classic charms expect a list from a call
-// without them.
+// wantsAdjacency reports whether the output is a dictionary with both ends of each relation, as in classic charms.
+// With JSON, the output is such a dictionary only if a filter or --type is given. Without these options, classic
+// charms expect a list.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
-	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML ||
-		inv.Format == hookenv.FormatJSON && l.selected)
+	if inv.IsModern() || l.app {
+		return false
+	}
+	return inv.Format == hookenv.FormatYAML || inv.Format == hookenv.FormatJSON && l.selected
 }
 
-// readRelations returns the relations to list: the relation of option -r or of the hook, or otherwise all
-// relations of the viewer.
+// readRelations returns the relations to list: the relation of option -r or of the hook if the call needs one, or else
+// all relations of the viewer. It returns an error if the viewer is not in the relation.
 func (l *relationLister) readRelations(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -160,17 +178,20 @@ func (l *relationLister) readRelations(
 	if err != nil {
 		return nil, l.rewordNotFound(inv, err)
 	}
-	if _, isEnd := findEnd(r, serviceOf(viewer)); viewer != "" && !isEnd {
+	_, hasViewer := findEnd(r, serviceOf(viewer))
+	if viewer != "" && !hasViewer {
 		return nil, l.rewordNotFound(inv, hookapi.ErrRelationNotFound)
 	}
 
 	return []hookapi.Relation{r}, nil
 }
 
+// matches reports whether the relation has the interface and the scope of the options.
 func (l *relationLister) matches(r hookapi.Relation) bool {
 	return (l.iface == "" || r.Interface == l.iface) && (l.scope == "" || r.Scope == l.scope)
 }
 
+// newView returns the viewer's view of relations, with the role of the options.
 func (l *relationLister) newView(viewer string) relationView {
 	return relationView{viewer: viewer, role: hookapi.Role(l.role)}
 }

@@ -9,15 +9,15 @@ import (
 // prepareRelationModelGet declares the options of relation-model-get. It prints the UUID of the local model,
 // to which all relations belong.
 func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
-	w := &relationFlag{}
-	w.addFlags(f)
+	relation := &relationFlag{}
+	relation.addFlags(f)
 	f.AddFormat()
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		if err := w.checkRelation(ctx, inv); err != nil {
+		if err := relation.checkRelation(ctx, inv); err != nil {
 			return err
 		}
-		id, err := w.resolveRelation(ctx, inv, inv.Facts.Unit)
+		id, err := relation.resolveRelation(ctx, inv, inv.Facts.Unit)
 		if err != nil {
 			return err
 		}

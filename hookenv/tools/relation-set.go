@@ -9,8 +9,10 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/client/wire"
+	"bijou/hookenv/hookapi"
 )
 
+// prepareRelationSet declares the options of relation-set, which changes settings in a relation.
 func prepareRelationSet(f *hookenv.FlagSet) hookenv.Runner {
 	s := &relationSetter{}
 	s.relationFlag.addFlags(f)
@@ -20,6 +22,7 @@ func prepareRelationSet(f *hookenv.FlagSet) hookenv.Runner {
 	return s.run
 }
 
+// relationSetter is one call of relation-set.
 type relationSetter struct {
 	relationFlag
 	app          bool
@@ -57,14 +60,22 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 		}
 	}
 
-	node := nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app)
+	return s.write(ctx, inv, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
+}
+
+// write changes the settings of the node. Without changes, it only checks that the hook can change the node.
+func (s *relationSetter) write(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	node hookapi.Node,
+	changes map[string]*string,
+) error {
 	if len(changes) == 0 {
-		// Without changes, this call only checks that the hook can change the node.
 		err := inv.Hook.SetSettings(ctx, node, nil)
 		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
 	}
 
-	err = writeNode(ctx, inv.Hook, node, changes)
+	err := writeNode(ctx, inv.Hook, node, changes)
 	return s.rewordNotFound(inv, err)
 }
 
@@ -146,13 +157,7 @@ func (s *relationSetter) readSettings(
 		files = append([]string{s.file}, files...)
 	}
 	if len(files) == 0 && isReadUnasked(inv.Stdin) {
-		fromStdin := func(pair [2]string) bool { return pair[1] == "@-" && !inv.IsModern() }
-		switch {
-		case len(given.pairs)+len(given.touched) == 0:
-			files = []string{"-"}
-		case inv.Facts.Unit != "" && !slices.ContainsFunc(given.pairs, fromStdin):
-			inv.WriteLog("DEBUG", "relation-set: KEY=VALUE is given, so stdin is not read; add - to read it too")
-		}
+		files = defaultFiles(inv, given)
 	}
 
 	changes := map[string]*string{}
@@ -169,6 +174,22 @@ func (s *relationSetter) readSettings(
 	}
 
 	return changes, addArguments(ctx, inv, given, changes)
+}
+
+// defaultFiles returns the files to read if the call names none: stdin for a call without arguments, or none. For a call
+// with arguments it logs that stdin is not read, unless an argument of the form KEY=@- reads stdin.
+func defaultFiles(inv *hookenv.Invocation, given settingArguments) []string {
+	if len(given.pairs)+len(given.touched) == 0 {
+		return []string{"-"}
+	}
+
+	readsStdin := slices.ContainsFunc(given.pairs, func(pair [2]string) bool {
+		return pair[1] == "@-" && !inv.IsModern()
+	})
+	if inv.Facts.Unit != "" && !readsStdin {
+		inv.WriteLog("DEBUG", "relation-set: KEY=VALUE is given, so stdin is not read; add - to read it too")
+	}
+	return nil
 }
 
 // isReadUnasked reports whether relation-set reads this kind of stdin if it has no arguments. Reading a terminal or a

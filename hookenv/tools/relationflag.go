@@ -79,7 +79,8 @@ func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocat
 	return id, r.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
-// rewordNotFound adds the option to an error about a relation that was not found. It returns other errors unchanged.
+// rewordNotFound adds the option to an error about a relation that was not found, in the words of the dialect. It
+// returns other errors, and nil, unchanged.
 func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error {
 	switch {
 	case r.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
@@ -88,9 +89,9 @@ func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error 
 		return hookenv.UsageErrorf("Relation not found")
 	}
 
-	why := errNoRelation
-	errors.As(err, &why)
-	return hookenv.UsageErrorf("invalid value %q for option %s: %v", r.value, r.option, why)
+	reason := errNoRelation
+	errors.As(err, &reason) // replaces the default reason if err contains one
+	return hookenv.UsageErrorf("invalid value %q for option %s: %v", r.value, r.option, reason)
 }
 
 // notFoundError is the error for a reference that matches no relation, with the text of the modern dialect.
@@ -129,7 +130,8 @@ func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side stri
 		return 0, err
 	}
 
-	if ref.name != "" && !slices.ContainsFunc(relation.Ends, func(e hookapi.End) bool { return e.Name == ref.name }) {
+	hasName := slices.ContainsFunc(relation.Ends, func(e hookapi.End) bool { return e.Name == ref.name })
+	if ref.name != "" && !hasName {
 		if h.Facts().Dialect != hookapi.Modern {
 			return 0, errNoRelation
 		}
@@ -143,6 +145,7 @@ func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side stri
 	return ref.id, nil
 }
 
+// describeRelation returns the relation with the reference's number. It returns errNoRelation for a negative number.
 func describeRelation(ctx context.Context, h hookapi.Hook, ref reference) (hookapi.Relation, error) {
 	if ref.id < 0 {
 		return hookapi.Relation{}, errNoRelation
@@ -150,15 +153,19 @@ func describeRelation(ctx context.Context, h hookapi.Hook, ref reference) (hooka
 	return h.Relation(ctx, ref.id)
 }
 
-// inReach reports whether the call can use the relation. It can if the relation is the hook's own, or if the
-// local unit or side is in the relation.
+// inReach reports whether the call can use the relation. It can use the hook's own relation, and the relations of the
+// local unit and of side. Without a local unit and without a side, it can use all relations.
 func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
-	if r.ID == facts.Relation || facts.Unit == "" && side == "" {
+	if r.ID == facts.Relation {
 		return true
 	}
-	_, own := findEnd(r, facts.Service)
-	_, others := findEnd(r, serviceOf(side))
-	return own && facts.Unit != "" || others
+	if facts.Unit == "" && side == "" {
+		return true
+	}
+
+	_, hasService := findEnd(r, facts.Service)
+	_, hasSide := findEnd(r, serviceOf(side))
+	return facts.Unit != "" && hasService || hasSide
 }
 
 // resolveName returns the id of the relation with this name. It searches the relations of side, and then the
@@ -173,6 +180,7 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 		return 0, hookenv.UsageErrorf("no unit specified: relation %q is a name, which only a unit can resolve", name)
 	}
 
+	// If side does not exist, the local unit can still have the relation.
 	found, unknown := relationsNamed(ctx, h, name, side, side)
 	if unknown != nil && !errors.Is(unknown, hookapi.ErrUnknownUnit) {
 		return 0, unknown
@@ -199,7 +207,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	for _, r := range relations {
 		// A relation without an end of the owner has no name there.
 		end, _ := findEnd(r, serviceOf(owner))
-		if _, shared := findEnd(r, serviceOf(side)); shared && end.Name == name {
+		_, hasSide := findEnd(r, serviceOf(side))
+		if hasSide && end.Name == name {
 			found = append(found, r.ID)
 		}
 	}
@@ -207,8 +216,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	return found, nil
 }
 
-// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If
-// there is none, it returns unknown, or errNoID if unknown is nil.
+// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If there is
+// none, it returns the error unknown, or errNoID if unknown is nil.
 func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
 	switch len(found) {
 	case 0:
@@ -241,8 +250,8 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	}
 
 	f := h.Facts()
-	if f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service &&
-		!slices.Contains(ids, f.Relation) {
+	isOwner := serviceOf(owner) == f.Service
+	if isOwner && f.Relation != hookapi.NoRelation && !slices.Contains(ids, f.Relation) {
 		ids = slices.Sorted(slices.Values(append(ids, f.Relation)))
 	}
 
@@ -261,6 +270,7 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	return relations, nil
 }
 
+// findEnd returns the service's end of the relation, or false if the service is not in the relation.
 func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 	i := slices.IndexFunc(r.Ends, func(e hookapi.End) bool { return e.Service == service })
 	if i < 0 {

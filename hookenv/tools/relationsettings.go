@@ -27,7 +27,9 @@ var (
 // broken relation.
 func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
 	f := h.Facts()
-	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {
+	isBroken := f.Broken && node.Relation == f.Relation
+	isOtherUnit := node.Unit != "" && node.Unit != f.Unit
+	if isBroken && isOtherUnit {
 		return nil, errBrokenOthers
 	}
 
@@ -42,28 +44,30 @@ func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[strin
 	return maps.Clone(settings), nil
 }
 
-// errNotReadable is returned if a unit that does not lead reads its service's own settings in a relation that
-// is not a peer relation. Libraries recognize the error by its text, which is the same as in Juju.
+// errNotReadable is returned if a unit that does not lead reads the settings of its service itself (--app), unless the
+// relation is a peer relation. Libraries recognize the error by its text, which is the same as in Juju.
 var errNotReadable = errors.New("permission denied")
 
-// errNotLeader is returned if a unit that does not lead writes its service's own settings.
+// errNotLeader is returned if a unit that does not lead writes the settings of its service itself (--app).
 var errNotLeader = errors.New("cannot write relation settings")
 
 // checkUnitWrite returns an error if the hook of a modern charm would change the settings of another unit.
 // Classic charms and operators can change these settings.
 func checkUnitWrite(f hookapi.Facts, unit string) error {
-	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
+	isHook := f.Unit != "" && !f.Operator
+	if isHook && f.Dialect == hookapi.Modern && unit != f.Unit {
 		return hookenv.UsageErrorf("cannot change settings of %s: a unit can change only its own", unit)
 	}
 	return nil
 }
 
-// writeNode changes the settings of a node. If a hook changes the settings of another unit, writeNode logs
-// the change with the name of the hook's unit. An operator's change is logged when it is committed.
+// writeNode changes the settings of a node. If a hook changes the settings of another unit, writeNode logs the change
+// with the name of the hook's unit. The change of an operator is logged when the change is committed.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
+	isBroken := f.Broken && node.Relation == f.Relation
 	// Modern charms can change settings in a broken relation, as in Juju.
-	if f.Broken && node.Relation == f.Relation && f.Dialect != hookapi.Modern {
+	if isBroken && f.Dialect != hookapi.Modern {
 		return errBrokenChange
 	}
 
@@ -75,7 +79,9 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 		return rewordUnknown(err, node.Unit+node.Service)
 	}
 
-	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
+	isOtherUnit := node.Unit != "" && node.Unit != f.Unit
+	isHook := f.Unit != "" && !f.Operator
+	if isOtherUnit && isHook {
 		h.Log("INFO",
 			fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
 	}
@@ -167,11 +173,11 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 	}
 
 	inv := &hookenv.Invocation{Hook: h, Facts: h.Facts()}
-	w := t.asFlag()
-	if err := w.checkRelation(ctx, inv); err != nil {
+	flag := t.asFlag()
+	if err := flag.checkRelation(ctx, inv); err != nil {
 		return hookapi.Node{}, err
 	}
-	id, err := w.resolveRelation(ctx, inv, t.Unit)
+	id, err := flag.resolveRelation(ctx, inv, t.Unit)
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
 }
 
@@ -183,7 +189,8 @@ func (t Target) asFlag() relationFlag {
 	return relationFlag{option: "relation_id", value: t.Relation}
 }
 
+// rewordNotFound adds the target's relation to an error about a relation that was not found.
 func (t Target) rewordNotFound(h hookapi.Hook, err error) error {
-	w := t.asFlag()
-	return w.rewordNotFound(&hookenv.Invocation{Hook: h, Facts: h.Facts()}, err)
+	flag := t.asFlag()
+	return flag.rewordNotFound(&hookenv.Invocation{Hook: h, Facts: h.Facts()}, err)
 }

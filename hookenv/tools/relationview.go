@@ -6,31 +6,32 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// relationView is the view of one viewer for relation-list. It contains the ends of a relation that have its role or,
-// without a role, the ends opposite the viewer's end. The zero view contains all ends.
+// relationView selects the ends of relations that relation-list shows to one viewer. With a role, it selects the ends
+// that have this role. Without a role, it selects the ends opposite the viewer's end. The zero view selects all ends.
 type relationView struct {
 	viewer string       // a unit or a service
 	role   hookapi.Role // empty for the opposite end
 }
 
-// selectEnds returns the ends that the view contains. In a peer relation the only end is also the opposite end.
+// selectEnds returns the ends of the relation that the view selects. In a peer relation, the only end is also the
+// opposite end.
 func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	var ends []hookapi.End
 	for _, end := range r.Ends {
-		isSeen := end.Role == v.role
+		isSelected := end.Role == v.role
 		if v.role == "" {
-			isSeen = end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
+			isSelected = end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
 		}
-		if isSeen {
+		if isSelected {
 			ends = append(ends, end)
 		}
 	}
 	return ends
 }
 
-// listUnits returns the units at the ends in the view, without the viewer. If the viewer is a service, it
-// returns each unit that at least one of the service's units sees. For a peer relation with one unit it
-// returns none, and for a peer relation with two units it returns both.
+// listUnits returns the units at the selected ends, without the viewer. If the viewer is a service, it returns each unit
+// that at least one of the service's units sees. So for a peer relation with one unit it returns none, and for a peer
+// relation with two units it returns both.
 func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	units := []string{}
 	for _, r := range relations {
@@ -50,7 +51,7 @@ func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	return sortUnits(units)
 }
 
-// listServices returns the services at the ends in the view, sorted and without duplicates.
+// listServices returns the services at the selected ends, sorted and without duplicates.
 func (v relationView) listServices(relations []hookapi.Relation) []string {
 	services := []string{}
 	for _, r := range relations {
@@ -98,7 +99,7 @@ func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relat
 
 // buildAdjacency returns the relations with their services and units, as Python Juju prints them.
 func buildAdjacency(relations []hookapi.Relation) map[string]any {
-	all := map[string]any{}
+	adjacency := map[string]any{}
 	for _, r := range relations {
 		services := map[string]any{}
 		for _, end := range r.Ends {
@@ -109,11 +110,11 @@ func buildAdjacency(relations []hookapi.Relation) map[string]any {
 			}
 		}
 
-		all[formatRelationID(hookapi.Classic, r, "")] = map[string]any{
+		adjacency[formatRelationID(hookapi.Classic, r, "")] = map[string]any{
 			"interface": r.Interface,
 			"services":  services,
 		}
 	}
 
-	return all
+	return adjacency
 }

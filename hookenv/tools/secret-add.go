@@ -8,6 +8,7 @@ import (
 	"bijou/state/secret"
 )
 
+// prepareSecretAdd declares the options of secret-add, which creates a secret.
 func prepareSecretAdd(f *hookenv.FlagSet) hookenv.Runner {
 	s := &secretFlags{}
 	s.addFlags(f)

@@ -12,6 +12,7 @@ import (
 	"bijou/state/secret"
 )
 
+// prepareSecretGet declares the options of secret-get, which prints the content of a secret.
 func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &secretGetter{}
 	f.Format = hookenv.FormatYAML
@@ -22,6 +23,7 @@ func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// secretGetter is one call of secret-get.
 type secretGetter struct{ query hookapi.SecretQuery }
 
 // run prints the content of a secret, or the value of the key in the second argument. KEY#base64 prints the value in
@@ -34,7 +36,7 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return hookenv.UsageErrorf("require either a secret URI or label")
 	}
 
-	// With --label, the first argument can be a key instead of an id.
+	// With --label, the first argument can be a key instead of an id, so an error about the id is ignored.
 	id, err := takeSecretID(inv)
 	if id == "" && g.query.Label == "" {
 		return err
@@ -57,12 +59,14 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 
 // printSecretValue prints the value of a key in the secret's content, in base64 for KEY#base64.
 func printSecretValue(inv *hookenv.Invocation, content map[string][]byte, key string) error {
-	name, form, _ := strings.Cut(key, "#")
-	value, there := content[name]
-	if !there || form != "" && form != "base64" {
+	name, encoding, _ := strings.Cut(key, "#")
+	isKnownEncoding := encoding == "" || encoding == "base64"
+	value, isSet := content[name]
+	if !isSet || !isKnownEncoding {
 		return fmt.Errorf("secret key value %q not found", key)
 	}
-	if form == "base64" {
+
+	if encoding == "base64" {
 		value = []byte(base64.StdEncoding.EncodeToString(value))
 	}
 

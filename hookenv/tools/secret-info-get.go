@@ -12,6 +12,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareSecretInfoGet declares the options of secret-info-get, which prints the metadata of a secret.
 func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
 	label := ""
 	f.Format = hookenv.FormatYAML
@@ -20,21 +21,24 @@ func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
 	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, label) }
 }
 
-// printSecretInfo prints the metadata of one secret that the unit manages, found by its id or its owner's
-// label.
-func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string) (err error) {
+// printSecretInfo prints the metadata of one secret that the unit manages. It finds the secret by the id in the first
+// argument or, if label is not empty, by the label that the owner has given to the secret.
+func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string) error {
 	if label != "" && len(inv.Args) > 0 {
 		return hookenv.UsageErrorf("specify either URI or label but not both")
+	}
+	if label != "" {
+		if err := inv.RequireLocalUnit(); err != nil {
+			return err
+		}
 	}
 
 	id := ""
 	if label == "" {
-		id, err = takeOnlySecretID(inv)
-	} else {
-		err = inv.RequireLocalUnit()
-	}
-	if err != nil {
-		return err
+		var err error
+		if id, err = takeOnlySecretID(inv); err != nil {
+			return err
+		}
 	}
 
 	infos, err := inv.Hook.SecretInfos(ctx)
@@ -46,7 +50,7 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 		return s.ID == id || id == "" && s.Label == label
 	})
 	if i < 0 {
-		return fmt.Errorf("secret %q not found", id+label)
+		return fmt.Errorf("secret %q not found", id+label) // one of the two is empty
 	}
 
 	return inv.Print(map[string]any{infos[i].ID: describeSecret(infos[i])})
@@ -73,8 +77,15 @@ func describeSecret(s hookapi.SecretInfo) map[string]any {
 		}
 	}
 
-	var access []any
-	for _, g := range s.Grants {
+	if len(s.Grants) > 0 {
+		shown["access"] = describeGrants(s.Grants)
+	}
+	return shown
+}
+
+// describeGrants returns the grants of a secret in the form that Juju prints.
+func describeGrants(grants []hookapi.SecretGrant) (access []any) {
+	for _, g := range grants {
 		target := "application-" + g.Service
 		if g.Unit != "" {
 			target = "unit-" + strings.Replace(g.Unit, "/", "-", 1)
@@ -87,8 +98,5 @@ func describeSecret(s hookapi.SecretInfo) map[string]any {
 		})
 	}
 
-	if access != nil {
-		shown["access"] = access
-	}
-	return shown
+	return access
 }

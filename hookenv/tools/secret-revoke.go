@@ -23,7 +23,10 @@ func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
-		if g.option != "" || g.grant.Service+g.grant.Unit == "" {
+
+		// With only an application or a unit, the grants of all relations are revoked.
+		isAllRelations := g.option == "" && g.grant.Service+g.grant.Unit != ""
+		if !isAllRelations {
 			if err := g.findRelation(ctx, inv); err != nil {
 				return err
 			}

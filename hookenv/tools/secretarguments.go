@@ -26,8 +26,8 @@ func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
 	f.AddString(&s.file, "a YAML file with keys and values; - is stdin", "FILE", "file")
 }
 
-// readChange reads the change of a secret from the options, the file and the KEY=VALUE words, which win over the file.
-// Its errors never contain a value.
+// readChange completes s.change from the options, the file and words, which have the form KEY=VALUE. Words take
+// precedence over the file. Its errors never contain a value of the secret.
 func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, words []string) (err error) {
 	if err := inv.RequireLocalUnit(); err != nil {
 		return err
@@ -66,7 +66,8 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	return nil
 }
 
-// addFile adds the pairs of a file with a dictionary of texts.
+// addFile adds the keys and texts of a YAML or JSON file to the content. It skips keys whose value is null. read reads
+// the caller's files.
 func addFile(content secret.Content, path string, read func(path string) ([]byte, error)) error {
 	data, err := read(path)
 	if err != nil {
@@ -114,6 +115,7 @@ func takeOnlySecretID(inv *hookenv.Invocation) (string, error) {
 	return id, inv.LimitArgs(0)
 }
 
+// secretGrantee holds the options of secret-grant and secret-revoke.
 type secretGrantee struct {
 	relationFlag
 	grant hookapi.SecretGrant

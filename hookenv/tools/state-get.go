@@ -14,22 +14,24 @@ func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat()
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		notes, err := inv.Hook.State(ctx)
+		pairs, err := inv.Hook.State(ctx)
 		if err != nil {
 			return err
 		}
 
 		key := keyArgument(inv)
-		value, set := notes[key]
+		if key == "" {
+			return inv.Print(pairs)
+		}
+
+		value, isSet := pairs[key]
 		switch {
-		case key == "":
-			return inv.Print(notes)
-		case !set && strict:
+		case !isSet && strict:
 			return fmt.Errorf("%q not found", key)
-		case !set && !inv.IsModern():
+		case !isSet && !inv.IsModern():
 			return inv.Print(nil)
 		}
 
-		return inv.Print(value)
+		return inv.Print(value) // for a missing key, modern charms get an empty text
 	}
 }

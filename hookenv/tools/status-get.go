@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareStatusGet declares the options of status-get, which prints a workload status.
 func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &statusGetter{}
 	f.AddBool(&g.data, "also print the message and the data", "include-data")
@@ -15,6 +16,7 @@ func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	return g.run
 }
 
+// statusGetter is one call of status-get.
 type statusGetter struct{ data, application bool }
 
 // run prints the status of the unit, or of its service with --application.
@@ -23,7 +25,10 @@ func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if asked := inv.Format != "" && inv.Format != hookenv.FormatSmart; !g.data && !asked {
+
+	// Without --include-data and --format, print only the word.
+	hasFormat := inv.Format != "" && inv.Format != hookenv.FormatSmart
+	if !g.data && !hasFormat {
 		return inv.Print(status.Status)
 	}
 

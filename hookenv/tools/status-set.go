@@ -10,6 +10,7 @@ import (
 	"bijou/state/text"
 )
 
+// checkStatusWord returns a usage error if the word is not a status that a charm can set.
 func checkStatusWord(word string) error {
 	words := []string{"maintenance", "blocked", "waiting", "active"}
 	if !slices.Contains(words, word) {

@@ -17,32 +17,31 @@ func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat()
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		id := cmp.Or(id, inv.Facts.Storage)
-		if id == "" {
+		wanted := cmp.Or(id, inv.Facts.Storage)
+		if wanted == "" {
 			return hookenv.UsageErrorf("no storage instance specified")
 		}
 		if err := inv.LimitArgs(1); err != nil {
 			return err
 		}
 
-		all, err := inv.Hook.Storages(ctx)
+		storages, err := inv.Hook.Storages(ctx)
 		if err != nil {
 			return err
 		}
-
-		i := slices.IndexFunc(all, func(s hookapi.Storage) bool { return s.ID == id })
+		i := slices.IndexFunc(storages, func(s hookapi.Storage) bool { return s.ID == wanted })
 		if i < 0 {
-			return fmt.Errorf("storage %q not found", id)
+			return fmt.Errorf("storage %q not found", wanted)
 		}
 
-		described := map[string]string{"kind": "filesystem", "location": all[i].Location}
+		attributes := map[string]string{"kind": "filesystem", "location": storages[i].Location}
 		attribute := inv.Arg(0)
 		if attribute == "" {
-			return inv.Print(described)
+			return inv.Print(attributes)
 		}
 
-		value, known := described[attribute]
-		if !known {
+		value, isKnown := attributes[attribute]
+		if !isKnown {
 			return fmt.Errorf("invalid storage attribute %q", attribute)
 		}
 

@@ -66,7 +66,7 @@ func TestUnsupportedToolsSaySo(t *testing.T) {
 			continue
 		}
 		got := openDirect(t, plainSetup(t)).Call(t, step(tool.Name, "a", "--b=c", "-d"))
-		want := "ERROR " + tool.Name + " is not supported by this version of bijou: it has no "
+		want := "ERROR " + tool.Name + " is not supported by this version of bijou: bijou has no "
 		part, names := strings.CutPrefix(got.Stderr, want)
 		if got.Exit != 1 || !names || len(part) < 2 || strings.Count(part, "\n") != 1 || got.Stdout != "" {
 			t.Errorf("got %+v, want %q", got, want)

@@ -43,6 +43,7 @@ func sortUnits(units []string) []string {
 	return slices.Compact(units)
 }
 
+// unitNumber returns the number in the name of a unit.
 func unitNumber(unit string) int {
 	_, number, _ := strings.Cut(unit, "/")
 	n, _ := strconv.Atoi(number) // 0 for a service

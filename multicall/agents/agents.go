@@ -1,7 +1,6 @@
-// Package agents has the daemons of an environment: machine-agent, unit-agent and provisioner. It assembles
-// each daemon from its parts, which are a state, an agent and a provisioner. It switches a daemon to a
-// different binary when upgrade-model has ordered this. The packages agent and provision do the work of agents
-// and provisioners.
+// Package agents has the daemons of an environment: machine-agent, unit-agent and provisioner. It assembles each daemon
+// from a state, an agent and a provisioner. It switches a daemon to a different binary when `juju upgrade-model` has
+// ordered one. The packages agent and provision do the work of agents and provisioners.
 package agents
 
 import (
@@ -32,7 +31,7 @@ type machineAgentGrammar struct {
 	daemonFlags
 }
 
-// RunMachineAgent is the applet machine-agent.
+// RunMachineAgent runs the applet machine-agent, and returns its exit code.
 func RunMachineAgent(c applet.Call) int {
 	var g machineAgentGrammar
 	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, g.serveMachine)
@@ -59,7 +58,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	return g.withState(ctx, func(opened *state.State) error {
 		s := d.Call.StateOfAgents(opened, g.Machine)
 		h := newHandover(e, g.Tools, d.Call.Applets)
-		o, err := g.agentOptions(d, h, s, dir)
+		options, err := g.agentOptions(d, h, s, dir)
 		if err != nil {
 			return err
 		}
@@ -71,36 +70,50 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return err
 		}
 
-		// The machine's agent announces its agents in the session, so the provisioner waits for that.
+		// The provisioner must not lead before the machine's agent has announced its agents in the session.
 		const announces = true
 		session := state.NewSharedSession(s, announces)
-		manages := slices.Contains(machine.Jobs, state.JobManage)
 		defer endSession(ctx, session)
 
 		roles := []daemon.Role{func(ctx context.Context) error {
-			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
+			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: options})
 		}}
-		if manages {
+		if slices.Contains(machine.Jobs, state.JobManage) {
 			// Roles share a session only if they use the same state, since the session's lease belongs to that state.
 			shared := session
 			if s != opened {
 				shared = nil
 			}
-			roles = append(roles, newProvisionerRole(d, opened, shared, e))
-			if serve := newGatewayRole(opened, e); serve != nil {
-				roles = append(roles, serve)
-			}
+			roles = append(roles, managerRoles(d, opened, shared, e)...)
 		}
+
 		return h.run(ctx, s, roles...)
 	})
+}
+
+// managerRoles returns the roles of a process that manages the environment: the provisioner and, if machines need it, the
+// gateway. If session is nil, the provisioner opens its own session.
+func managerRoles(d daemon.Daemon, s *state.State, session *state.SharedSession, e home.Environment) []daemon.Role {
+	roles := []daemon.Role{newProvisionerRole(d, s, session, e)}
+	if serveGateway := newGatewayRole(s, e); serveGateway != nil {
+		roles = append(roles, serveGateway)
+	}
+	return roles
 }
 
 // agentOptions returns the options that the agents of a machine and of one unit share.
 func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State, dir string) (agent.Options, error) {
 	claimant, err := daemon.NewClaimant(dir)
 	return agent.Options{
-		State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
-		Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: secretKeeper(s, h.env),
+		State:      s,
+		Claimant:   claimant,
+		Dir:        dir,
+		Tools:      p.Tools,
+		Drain:      h.drain,
+		Fault:      d.Call.Fault,
+		Ready:      d.Notifier.NotifyReady,
+		Watchdog:   d.Notifier.Pulse,
+		SecretKeys: secretKeeper(s, h.env),
 	}, err
 }
 
@@ -124,7 +137,7 @@ func endSession(ctx context.Context, session *state.SharedSession) {
 
 const sessionCloseTimeout = 5 * time.Second
 
-// refuseCopy returns an error if this directory is a copy of the environment's directory. That is the case if
+// refuseCopy returns an error if the directory of e is a copy of the environment's real directory. That is the case if
 // the store is a file, and a different directory holds machine 0.
 func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if !strings.HasPrefix(e.State, "sqlite:") {
@@ -140,6 +153,8 @@ func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	}))
 }
 
+// withMovedHint adds a hint to the error of an entity that a different agent has claimed. It returns other errors, and
+// nil, unchanged.
 func withMovedHint(err error) error {
 	if !errors.Is(err, state.ErrClaimed) {
 		return err
@@ -151,8 +166,8 @@ func withMovedHint(err error) error {
 	)
 }
 
-// takeoverTimeout limits the end of a process whose machine a service takes over. The running hooks of that
-// process get ten seconds to end.
+// takeoverTimeout is the time that the previous process of a machine has to end, when a service takes over the machine.
+// Within this time, the running hooks of the previous process have ten seconds to end.
 const takeoverTimeout = 30 * time.Second
 
 // holdMachineFolder locks a machine's directory for this process. This lock is not the machine's claim, which
@@ -160,12 +175,14 @@ const takeoverTimeout = 30 * time.Second
 // such as a process that bootstrap has started. It never takes over from a different service.
 func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
 	hold, err := process.Take(dir)
-	if !d.Notifier.Listening || !errors.Is(err, process.ErrHeld) {
+	isStartedBySystemd := d.Notifier.Listening
+	if !isStartedBySystemd || !errors.Is(err, process.ErrHeld) {
 		return hold, err
 	}
 
-	holder, gone := process.Holder(dir)
-	if gone != nil {
+	// Without a known holder, there is nothing to take over from.
+	holder, holderErr := process.Holder(dir)
+	if holderErr != nil {
 		return nil, err
 	}
 	if service := systemd.ServiceOf(holder.PID); service != "" {
@@ -185,7 +202,7 @@ type unitAgentGrammar struct {
 	daemonFlags
 }
 
-// RunUnitAgent is the applet unit-agent.
+// RunUnitAgent runs the applet unit-agent, and returns its exit code.
 func RunUnitAgent(c applet.Call) int {
 	var g unitAgentGrammar
 	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
@@ -213,13 +230,13 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 		}
 
 		h := newHandover(e, g.Tools, d.Call.Applets)
-		o, err := g.agentOptions(d, h, s, dir)
+		options, err := g.agentOptions(d, h, s, dir)
 		if err != nil {
 			return err
 		}
 
 		return h.run(ctx, s, func(ctx context.Context) error {
-			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: o})
+			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: options})
 		})
 	})
 }
@@ -229,7 +246,7 @@ type provisionerGrammar struct {
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
-// RunProvisioner is the applet provisioner.
+// RunProvisioner runs the applet provisioner, and returns its exit code.
 func RunProvisioner(c applet.Call) int {
 	var g provisionerGrammar
 	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, g.serveProvisioner)
@@ -250,16 +267,18 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 		}
 
 		h := newHandover(e, p.Tools, d.Call.Applets)
-		// A provisioner has no presence. It is ready when it leads, or waits to lead.
+		// A provisioner has no presence, so it is ready even while it waits to lead.
 		d.Notifier.NotifyReady()
 
-		return h.run(ctx, s, newProvisionerRole(d, s, nil, e), func(ctx context.Context) error {
+		// The end of this role ends all roles, so that the process can switch to a different binary.
+		awaitDrain := func(ctx context.Context) error {
 			select {
 			case <-h.drain:
 			case <-ctx.Done():
 			}
 			return nil
-		})
+		}
+		return h.run(ctx, s, newProvisionerRole(d, s, nil, e), awaitDrain)
 	})
 }
 

@@ -30,24 +30,16 @@ type daemonFlags struct {
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
-// loadEnvironment fills in the flags from the environment's record. If the record names a different binary,
-// it returns toolsReexec, so that the daemon re-executes as that binary. This happens if a service manager,
-// or a shell's PATH, has started a binary that has since been replaced.
+// loadEnvironment loads the environment of --env, and sets the flags State and Tools if they were not given. If the
+// environment names a different binary, it returns the error toolsReexec, so that the daemon continues as that binary.
+// This happens if a service manager, or a shell's PATH, has started a binary that has since been replaced.
 func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
 	if p.Env != "" {
 		var err error
-		if e, err = home.Load(p.Env); err != nil {
+		if e, err = p.loadRecord(); err != nil {
 			return e, err
 		}
-		if e.Phase == home.Removing {
-			return e, fmt.Errorf("cannot run for model %q: %w", e.Name, home.ErrRemoving)
-		}
-		if p.Tools == "" && !applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou")) {
-			return e, toolsReexec{e.ToolsDir()}
-		}
-		p.State = cmp.Or(p.State, e.State)
-		p.Tools = cmp.Or(p.Tools, e.ToolsDir())
 	}
 	if p.State == "" {
 		return e, console.Hint(console.Usage(errors.New("no model given")),
@@ -62,6 +54,27 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		p.Tools = filepath.Dir(binary)
 	}
 
+	return e, nil
+}
+
+// loadRecord loads the environment of --env for loadEnvironment. It returns ErrRemoving if the environment is being
+// removed.
+func (p *daemonFlags) loadRecord() (home.Environment, error) {
+	e, err := home.Load(p.Env)
+	if err != nil {
+		return e, err
+	}
+	if e.Phase == home.Removing {
+		return e, fmt.Errorf("cannot run for model %q: %w", e.Name, home.ErrRemoving)
+	}
+
+	runsOwnTools := applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou"))
+	if p.Tools == "" && !runsOwnTools {
+		return e, toolsReexec{e.ToolsDir()}
+	}
+
+	p.State = cmp.Or(p.State, e.State)
+	p.Tools = cmp.Or(p.Tools, e.ToolsDir())
 	return e, nil
 }
 
@@ -81,8 +94,8 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 	return dir, nil
 }
 
-// withState opens the environment's state and calls f. It waits for a store that is unreachable, since there
-// may be nobody who starts the daemon again. During f, it serves metrics if an address is given, and logs
+// withState opens the environment's state, calls f, and closes the state. If the store is unreachable, it waits, since
+// perhaps no service manager would start the daemon again. During f, it serves metrics if an address is given, and logs
 // faults of the store's servers.
 func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) error) error {
 	var s *state.State
@@ -97,12 +110,12 @@ func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) erro
 	if p.Metrics != "" {
 		s.SetMetrics(metrics.NewRegistry())
 	}
-	stop, err := daemon.ServeMetrics(p.Metrics, s.Metrics())
+	stopMetrics, err := daemon.ServeMetrics(p.Metrics, s.Metrics())
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
 
 	err = daemon.WhileAdvised(ctx, s, func() error { return f(s) })
-	stop()
+	stopMetrics()
 	return errors.Join(err, s.Close())
 }

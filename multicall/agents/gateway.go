@@ -29,7 +29,8 @@ type gatewayRole struct {
 	endpoints map[string]*gateway.Endpoint // by machine
 }
 
-// newGatewayRole returns the role of a process whose state is a file. It returns nil for any other state.
+// newGatewayRole returns the role that serves the state to machines. It returns nil unless the state is a file, since
+// machines can open any other state themselves.
 func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
@@ -48,22 +49,24 @@ func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	}
 }
 
-// run serves the state until ctx is done. It logs errors and tries again.
+// run serves the state until ctx is done. It logs errors and tries again. It logs an error once, even if the next
+// attempts fail with the same error.
 func (r *gatewayRole) run(ctx context.Context) {
-	logged := ""
+	lastLogged := ""
 	for ctx.Err() == nil {
 		err := r.runRound(ctx)
-		// The other roles also find out that the store is gone.
 		if errors.Is(err, state.ErrStoreGone) {
-			break
+			break // the other roles report this error, and end the process
 		}
 		if err == nil {
-			logged = ""
+			lastLogged = ""
 			continue
 		}
 
-		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
-			logged = err.Error()
+		isNew := err.Error() != lastLogged
+		isNotable := ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost)
+		if isNew && isNotable {
+			lastLogged = err.Error()
 			slog.Warn("cannot serve the state to all machines; trying again", "error", err)
 		}
 		_ = backoff.Sleep(ctx, daemon.RetryInterval)
@@ -72,11 +75,11 @@ func (r *gatewayRole) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// wanted has the environment's machines at one revision, and whether new machines get a socket.
+// wanted has the machines that need a socket, at one revision.
 type wanted struct {
 	revision int64
-	confined bool
-	machines []string
+	confined bool     // new machines get a socket; otherwise only machines that already have one keep it
+	machines []string // without machine 0 and dead machines
 }
 
 // runRound creates the sockets that the machines need, and then waits for a change.
@@ -113,6 +116,7 @@ func readWanted(v *state.View) (w wanted, err error) {
 		return w, err
 	}
 
+	// A machine whose record does not decode is in ids, but not in machines.
 	dead := map[string]bool{}
 	for _, m := range machines {
 		dead[m.ID] = m.Life == state.Dead
@@ -126,14 +130,15 @@ func readWanted(v *state.View) (w wanted, err error) {
 	return w, nil
 }
 
-// reconcile creates the socket of each machine, and removes the sockets of machines that are dead or gone.
+// reconcile creates and serves the sockets of the machines in w, and removes the sockets of all other machines. If the
+// environment is not confined, it creates no sockets for machines that have none yet.
 func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
-	made, err := listGateways(r.dir)
+	existing, err := listGateways(r.dir)
 	if err != nil {
 		return err
 	}
 
-	for _, id := range made {
+	for _, id := range existing {
 		if !slices.Contains(w.machines, id) {
 			if err := r.remove(ctx, id); err != nil {
 				return err
@@ -142,7 +147,7 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	}
 
 	for _, id := range w.machines {
-		if !w.confined && !slices.Contains(made, id) {
+		if !w.confined && !slices.Contains(existing, id) {
 			continue
 		}
 		if err := r.add(id); err != nil {
@@ -153,23 +158,28 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	return nil
 }
 
-// add updates the directory of a machine's gateway, and serves the socket in it.
+// add creates or updates the directory of a machine's gateway. It then serves the socket in this directory, unless this
+// process already serves the socket.
 func (r *gatewayRole) add(id string) error {
-	if err := provider.MakeGatewayDir(r.dir, id); err != nil || r.endpoints[id] != nil {
+	if err := provider.MakeGatewayDir(r.dir, id); err != nil {
 		return err
 	}
+	if r.endpoints[id] != nil {
+		return nil
+	}
 
-	e, err := r.gateway.Listen(gateway.Agent(id), provider.GatewaySocket(r.dir, id))
+	endpoint, err := r.gateway.Listen(gateway.Agent(id), provider.GatewaySocket(r.dir, id))
 	if err != nil {
 		return err
 	}
+
 	slog.Info("serving the state to a machine", "machine", id)
-	r.endpoints[id] = e
+	r.endpoints[id] = endpoint
 	return nil
 }
 
-// remove removes a machine's socket and revokes the machine's leases, which ends its presences and leaderships. It
-// can be repeated.
+// remove removes a machine's socket and revokes the machine's leases, which ends the presences and leaderships of the
+// machine. After an error, the caller can call remove again.
 func (r *gatewayRole) remove(ctx context.Context, id string) error {
 	if e := r.endpoints[id]; e != nil {
 		e.Close()

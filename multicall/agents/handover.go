@@ -28,13 +28,16 @@ type handover struct {
 	nextFolder string // the directory of tools from which to re-execute; set before drain is closed
 }
 
+// newHandover returns the handover of a process that runs the binary in the directory tools. links are the names of the
+// symlinks to create beside a fetched binary.
 func newHandover(e home.Environment, tools string, links []string) *handover {
 	return &handover{env: e, ownTools: filepath.Base(tools), links: links, drain: make(chan struct{})}
 }
 
-// watch closes drain once a different binary is ordered. It blocks until ctx is done, even after that.
+// watch closes drain once a different binary is ordered and can run. It returns only when ctx is done, also after it has
+// closed drain. It logs errors and tries again.
 func (h *handover) watch(ctx context.Context, s *state.State) error {
-	logged := ""
+	lastLogged := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
 		err := h.prepareOrWait(ctx, s)
 		if h.nextFolder != "" {
@@ -42,17 +45,19 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 			break
 		}
 
-		// The other roles also find out that the store or the environment is gone.
+		// If the store or the environment is gone, the other roles report this error, and end the process.
 		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrNotFound) {
 			break
 		}
 		if err == nil {
-			logged = ""
+			lastLogged = ""
 			continue
 		}
 
-		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
-			logged = err.Error()
+		isNew := err.Error() != lastLogged
+		isNotable := ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost)
+		if isNew && isNotable {
+			lastLogged = err.Error()
 			slog.Warn("cannot find out which binary to run; trying again", "error", err)
 		}
 		_ = backoff.Sleep(ctx, daemon.RetryInterval)
@@ -62,13 +67,14 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// prepareOrWait prepares the hand-over if a different binary is ordered, and otherwise waits for a change.
+// prepareOrWait prepares the hand-over if a different binary is ordered, and sets h.nextFolder if that binary can run.
+// Otherwise it waits until the environment changes.
 func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
-	type read struct {
+	type snapshot struct {
 		env      state.Environment
 		revision int64
 	}
-	now, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (r read, err error) {
+	current, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (r snapshot, err error) {
 		if r.revision, err = v.Revision(); err != nil {
 			return r, err
 		}
@@ -79,16 +85,19 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 		return err
 	}
 
-	if name := now.env.Tools; name != "" && name != h.ownTools && filepath.Base(name) == name {
-		if err := h.ensureTools(ctx, s, name); err != nil {
+	ordered := current.env.Tools
+	isDifferent := ordered != "" && ordered != h.ownTools
+	isFolderName := filepath.Base(ordered) == ordered // not a path that leads to another directory
+	if isDifferent && isFolderName {
+		if err := h.ensureTools(ctx, s, ordered); err != nil {
 			return err
 		}
-		if h.prepareReexec(ctx, name) {
+		if h.prepareReexec(ctx, ordered) {
 			return nil
 		}
 	}
 
-	return s.Await(ctx, now.revision, state.WatchEnvironment())
+	return s.Await(ctx, current.revision, state.WatchEnvironment())
 }
 
 // trialTimeout limits the trial of a new binary, so that a binary that hangs does not block the agent.
@@ -121,10 +130,12 @@ type toolsReexec struct{ folder string }
 
 func (s toolsReexec) Error() string { return "continues from " + s.folder }
 
-// run runs the roles, and watches for the order to switch.
+// run runs the roles until all have ended, and watches for the order to run a different binary. If such an order has ended
+// the roles, it returns toolsReexec.
 func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role) error {
 	err := daemon.RunRoles(ctx, append(roles, func(ctx context.Context) error { return h.watch(ctx, s) }))
-	if err == nil && h.nextFolder != "" && ctx.Err() == nil {
+	isSwitchReady := h.nextFolder != "" && ctx.Err() == nil
+	if err == nil && isSwitchReady {
 		return toolsReexec{h.nextFolder}
 	}
 	return withMovedHint(err)

@@ -15,9 +15,9 @@ import (
 	"bijou/state"
 )
 
-// ensureTools makes sure that the binary is in the environment's directory with its symlinks, and that
-// environment.yaml names it. A starting daemon reads that name, and would otherwise return to the old binary.
-// ensureTools completes an interrupted attempt.
+// ensureTools makes sure that the binary called name is in the environment's directory with its symlinks, and that
+// environment.yaml names it. A starting daemon runs the binary that environment.yaml names. If an earlier call was
+// interrupted, the next call completes it.
 func (h *handover) ensureTools(ctx context.Context, s *state.State, name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
@@ -33,10 +33,10 @@ func (h *handover) ensureTools(ctx context.Context, s *state.State, name string)
 	return h.recordTools(name)
 }
 
-// fetchTools fetches the binary from the state. If the directory is shared with the host of the upgrade, it
-// already contains the binary, which need not be in the state.
+// fetchTools copies the binary from the state to the environment's directory. The binary need not be in the state if the
+// directory already contains it, as when the host on which the upgrade was ordered shares the directory.
 func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) error {
-	kept, err := state.Read(ctx, s, func(v *state.View) (state.Tools, error) { return v.Tools(name) })
+	record, err := state.Read(ctx, s, func(v *state.View) (state.Tools, error) { return v.Tools(name) })
 	if errors.Is(err, state.ErrNotFound) && h.env.HasTools(name) {
 		return nil
 	}
@@ -47,18 +47,18 @@ func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) 
 		return err
 	}
 
-	slog.Info("fetching a different binary", "tools", name, "bytes", kept.Size)
-	content, err := s.OpenBlob(ctx, kept.SHA256)
+	slog.Info("fetching a different binary", "tools", name, "bytes", record.Size)
+	content, err := s.OpenBlob(ctx, record.SHA256)
 	if err != nil {
 		return err
 	}
 
-	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: kept.SHA256, Links: h.links}, content)
+	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: record.SHA256, Links: h.links}, content)
 	return errors.Join(err, content.Close())
 }
 
-// recordTools records the binary that agents must run. It removes all other binaries that are not in use on
-// this host, except its own.
+// recordTools records in environment.yaml the binary that agents must run. It then removes the other binaries that no
+// process or service on this host uses. It keeps the binary of this process.
 func (h *handover) recordTools(name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
@@ -73,8 +73,8 @@ func (h *handover) recordTools(name string) error {
 	return SweepTools(e, h.ownTools)
 }
 
-// SweepTools removes the environment's unused tools. It keeps the environment's own tools, the tools in keep,
-// and tools that a process or a service on this host uses.
+// SweepTools removes the environment's unused tools. It keeps the tools that environment.yaml names, the tools in keep,
+// and the tools that a process or a service on this host uses.
 func SweepTools(e home.Environment, keep ...string) error {
 	processes := listCommandLines()
 	services := systemd.ReadUnitFiles()
@@ -85,19 +85,22 @@ func SweepTools(e home.Environment, keep ...string) error {
 
 // listCommandLines returns the executables and arguments of all processes on this host.
 func listCommandLines() string {
-	var all strings.Builder
+	var lines strings.Builder
 	// Processes can end at any time, so errors are ignored.
 	procs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, p := range procs {
-		exe, _ := os.Readlink(filepath.Join(p, "exe"))
-		all.WriteString(exe + "\n")
-		if f, err := os.Open(filepath.Join(p, "cmdline")); err == nil {
-			line, _ := io.ReadAll(io.LimitReader(f, 64<<10))
-			f.Close()
-			all.Write(line)
-			all.WriteString("\n")
+	for _, proc := range procs {
+		executable, _ := os.Readlink(filepath.Join(proc, "exe"))
+		lines.WriteString(executable + "\n")
+
+		f, err := os.Open(filepath.Join(proc, "cmdline"))
+		if err != nil {
+			continue
 		}
+		arguments, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+		f.Close()
+		lines.Write(arguments)
+		lines.WriteString("\n")
 	}
 
-	return all.String()
+	return lines.String()
 }

@@ -55,31 +55,33 @@ func (c Call) StateOfAgents(opened *state.State, machine string) *state.State {
 // commandGCPercent is large enough for most commands to end before their first garbage collection.
 const commandGCPercent = 400
 
-// BeginCommand prepares a command that an operator waits for. Its context is done once a signal ends the
-// process.
+// BeginCommand prepares a command that an operator waits for. It sends the log to the call's stderr, and delays the first
+// garbage collection. ctx is done after SIGINT or SIGTERM. The caller must call stop when the command ends.
 func BeginCommand(c Call) (ctx context.Context, stop func()) {
 	SetLogOutput(c.Streams.Err)
-	// The first garbage collection restores the usual percentage.
-	before := debug.SetGCPercent(commandGCPercent)
-	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, before)
+
+	// The first garbage collection frees the unused array, and so restores the usual percentage.
+	usual := debug.SetGCPercent(commandGCPercent)
+	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
+
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
 // ExecutablePath returns the path of the running binary.
 func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
-// findExecutable returns the path of this program. If /proc is missing, it looks for the name under which the
-// program was called.
+// findExecutable returns the path of this program. It calls executable, which is [os.Executable] except in tests. If that
+// fails because /proc is missing, it looks on PATH for argv0, the name under which the program was called.
 func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {
 		return path, nil
 	}
 
-	if path, lookErr := exec.LookPath(argv0); lookErr == nil {
-		path, lookErr = filepath.EvalSymlinks(path)
+	if called, lookErr := exec.LookPath(argv0); lookErr == nil {
+		called, lookErr = filepath.EvalSymlinks(called)
 		if lookErr == nil {
-			return filepath.Abs(path)
+			return filepath.Abs(called)
 		}
 	}
 
@@ -88,13 +90,13 @@ func findExecutable(executable func() (string, error), argv0 string) (string, er
 
 // IsSameFile reports whether both paths exist and lead to the same file.
 func IsSameFile(a, b string) bool {
-	fa, errA := os.Stat(a)
-	fb, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(fa, fb)
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// FindOther looks on PATH for a different program called name, and returns its path or "". first reports
-// whether a shell finds that program before this one.
+// FindOther looks on PATH for a program called name that is not a version of this program. It returns its path, or "" if
+// there is none. first reports whether a shell finds that program before this one.
 func FindOther(name string) (path string, first bool) {
 	own, err := ExecutablePath()
 	if err != nil {
@@ -109,9 +111,9 @@ func FindOther(name string) (path string, first bool) {
 			continue
 		}
 
-		// to is empty for a file that is not a symlink.
-		to, _ := os.Readlink(found)
-		if !IsSameFile(found, own) && !IsBijouName(filepath.Base(to)) {
+		target, _ := os.Readlink(found) // empty for a file that is not a symlink
+		isThisProgram := IsSameFile(found, own) || IsBijouName(filepath.Base(target))
+		if !isThisProgram {
 			return found, first
 		}
 		first = false
@@ -132,11 +134,13 @@ const allParts = "all"
 // parts. A logger names its part by With("part", NAME). The word all enables all parts.
 func SetLogOutput(w io.Writer) { slog.SetDefault(newLogger(w)) }
 
+// newLogger returns a logger that writes to w, hides secrets, and reads BIJOU_DEBUG.
 func newLogger(w io.Writer) *slog.Logger {
 	inner := slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hideSecrets})
 	return slog.New(newLogHandler(inner, os.Getenv("BIJOU_DEBUG")))
 }
 
+// hideSecrets returns the attribute of a log line with the secrets in its text hidden.
 func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
 		return a
@@ -156,6 +160,7 @@ type logHandler struct {
 	debug bool            // whether debug lines of this logger are logged
 }
 
+// newLogHandler returns a handler that forwards to inner. parts are the words of BIJOU_DEBUG, separated by commas.
 func newLogHandler(inner slog.Handler, parts string) logHandler {
 	h := logHandler{Handler: inner, parts: map[string]bool{}}
 	for _, part := range strings.Split(parts, ",") {

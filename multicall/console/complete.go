@@ -22,18 +22,21 @@ type Wanted struct {
 // candidate is a word that can replace the last word.
 type candidate struct{ word, help string }
 
-// complete prints the words that can replace the last argument. Each line has a word, a tab and the word's
-// help. It prints nothing if it knows no words, so that shells complete file names. c.Names returns the names
-// of entities in an environment.
+// complete prints the words that can replace the last argument. Each line has a word, a tab and the word's help. If
+// complete knows no such words, it prints nothing, so that shells complete file names. After success it returns
+// ErrHelped.
 func (c Command) complete(w io.Writer, args []string) error {
-	n := max(0, len(args)-1)
-	given := ""
-	before := args[:n:n]
-	last := strings.Join(args[n:], "")
-	if option, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(option, "--") {
+	count := max(0, len(args)-1)
+	before := args[:count:count]
+	last := strings.Join(args[count:], "") // empty without arguments
+
+	// Complete the value in --option=value as if it were a separate argument. The shell replaces the whole argument.
+	prefix := ""
+	option, value, hasValue := strings.Cut(last, "=")
+	if hasValue && strings.HasPrefix(option, "--") {
 		before = append(before, option)
 		last = value
-		given = option + "="
+		prefix = option + "="
 	}
 
 	parser, err := c.newParser(before)
@@ -45,9 +48,9 @@ func (c Command) complete(w io.Writer, args []string) error {
 		return fmt.Errorf("internal error: %w", err)
 	}
 
-	for _, f := range c.candidates(trace, last) {
-		if strings.HasPrefix(f.word, last) {
-			fmt.Fprintf(w, "%s%s\t%s\n", given, f.word, f.help)
+	for _, found := range c.candidates(trace, last) {
+		if strings.HasPrefix(found.word, last) {
+			fmt.Fprintf(w, "%s%s\t%s\n", prefix, found.word, found.help)
 		}
 	}
 

@@ -13,6 +13,7 @@ import (
 	"bijou/state/text"
 )
 
+// hintedError is an error with the hints that Hint has added.
 type hintedError struct {
 	error
 	hints []string
@@ -28,6 +29,7 @@ func Hint(err error, hints ...string) error {
 	return hintedError{error: err, hints: hints}
 }
 
+// usageError marks an error as wrong usage.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -56,8 +58,8 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error with its hints, and returns the error's exit code. If no hint was added, it prints the
-// error's own hint. For nil and ErrHelped it prints nothing and returns 0.
+// Report prints the error with its hints, and returns the error's exit code. If no hint was added with [Hint], it prints
+// the hint that the error's type has. For nil and ErrHelped it prints nothing and returns 0.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
@@ -81,6 +83,7 @@ func Report(w io.Writer, err error) int {
 		}
 	}
 
+	// Packages below console mark their own errors as wrong usage with the method WrongUsage.
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
@@ -123,8 +126,8 @@ func ownHint(err error) string {
 	return osutil.Hint(err)
 }
 
-// Caller returns the calling user for records, as USER@HOST. For root, it is the user who called sudo. It ignores
-// SUDO_USER for all other users.
+// Caller returns the calling user for records, as USER@HOST. For root, it returns the user who called sudo, if any, as
+// USER@HOST (sudo). For all other users it ignores SUDO_USER.
 func Caller() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	suffix := ""
@@ -143,15 +146,15 @@ func Caller() string {
 // several words are equally near.
 func NearestWord(name string, words []string) (nearest string) {
 	fewest := -1
-	for _, w := range words {
-		d := editDistance(name, w)
+	for _, word := range words {
+		edits := editDistance(name, word)
 		switch {
-		case !isSlip(name, w, d):
+		case !isSlip(name, word, edits):
 			// The words are too different.
-		case fewest < 0 || d < fewest:
-			nearest = w
-			fewest = d
-		case d == fewest && w != nearest:
+		case fewest < 0 || edits < fewest:
+			nearest = word
+			fewest = edits
+		case edits == fewest && word != nearest:
 			nearest = ""
 		}
 	}
@@ -162,14 +165,14 @@ func NearestWord(name string, words []string) (nearest string) {
 // OnlySlip returns the only word that name can misspell. It returns "" if there is no such word, or if there are
 // several, even if one of them is nearer.
 func OnlySlip(name string, words []string) (only string) {
-	for _, w := range words {
+	for _, word := range words {
 		switch {
-		case !isSlip(name, w, editDistance(name, w)) || w == only:
+		case !isSlip(name, word, editDistance(name, word)) || word == only:
 			// The words are too different, or the list has the word twice.
 		case only != "":
 			return ""
 		default:
-			only = w
+			only = word
 		}
 	}
 
@@ -187,9 +190,10 @@ func isSlip(a, b string, edits int) bool {
 	return edits <= min(most, length/3)
 }
 
-// editDistance counts letters to insert, delete, replace or swap with their neighbour
-// (optimal string alignment).
+// editDistance returns the smallest number of edits that change a into b. An edit inserts, deletes or replaces a letter,
+// or swaps two adjacent letters (optimal string alignment).
 func editDistance(a, b string) int {
+	// rows[i][j] is the distance between the first i letters of a and the first j letters of b.
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
@@ -207,7 +211,9 @@ func editDistance(a, b string) int {
 				cost = 0
 			}
 			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+
+			isSwap := i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1]
+			if isSwap {
 				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
 			}
 		}

@@ -106,6 +106,8 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	return parsed, nil
 }
 
+// newParser returns kong's parser for the command line args. If args call one of c.Commands, the parser knows only that
+// command, which makes it faster.
 func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, error) {
 	description := c.Summary
 	if description == "" {
@@ -120,8 +122,7 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	c.hideOption(parser, args)
 	c.addHelp(parser.Model.Node, "")
 	hasOptions := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	// Without an option on the command line, the unneeded options are not necessary. They take a third of the
-	// time of a parse.
+	// Unneeded options take a third of the time of a parse. Without an option in args, leave them out.
 	if !hasOptions {
 		return parser, nil
 	}
@@ -136,7 +137,8 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 func dashed(field string) string {
 	var b strings.Builder
 	for i, r := range field {
-		if i > 0 && 'A' <= r && r <= 'Z' {
+		isCapital := 'A' <= r && r <= 'Z'
+		if i > 0 && isCapital {
 			b.WriteByte('-')
 		}
 		b.WriteRune(r)
@@ -145,29 +147,28 @@ func dashed(field string) string {
 	return strings.ToLower(b.String())
 }
 
-// commandOptions returns kong's options for the command that args call, or for all commands if args call
-// none. kong examines every option of every command that it gets, which takes most of the time of a start.
-func (c Command) commandOptions(args []string) (all []kong.Option) {
+// commandOptions returns the options that add commands to kong's parser: the command that args call, or all commands if
+// args call none. kong examines every option of every command that it gets, which takes most of the time of a start.
+func (c Command) commandOptions(args []string) (commands []kong.Option) {
 	if c.Commands == nil {
 		return nil
 	}
 
-	listed := c.List()
-	for i, l := range listed {
-		f := reflect.TypeOf(c.Commands).Elem().Field(i)
+	for i, listed := range c.List() {
+		field := reflect.TypeOf(c.Commands).Elem().Field(i)
 		target := reflect.ValueOf(c.Commands).Elem().Field(i).Addr().Interface()
-		command := kong.DynamicCommand(l.Name, l.Help, "", target, string(f.Tag))
-		if len(args) > 0 && l.Answers(args[0]) {
+		command := kong.DynamicCommand(listed.Name, listed.Help, "", target, string(field.Tag))
+		if len(args) > 0 && listed.Answers(args[0]) {
 			return []kong.Option{command}
 		}
-		all = append(all, command)
+		commands = append(commands, command)
 	}
 
-	return all
+	return commands
 }
 
-// hideOption hides the general option that has no meaning for the called command. The command's tag without:"OPTION"
-// names it. The command still accepts the option.
+// hideOption hides one general option from the help of the called command, for which the option has no meaning. The
+// command's tag without:"OPTION" names that option. The command still accepts the option.
 func (c Command) hideOption(parser *kong.Kong, args []string) {
 	if c.Commands == nil || len(args) == 0 {
 		return
@@ -178,9 +179,14 @@ func (c Command) hideOption(parser *kong.Kong, args []string) {
 		return
 	}
 
-	tag := reflect.TypeOf(c.Commands).Elem().Field(i).Tag.Get("without")
+	hidden := reflect.TypeOf(c.Commands).Elem().Field(i).Tag.Get("without")
+	if hidden == "" {
+		return
+	}
 	for _, f := range parser.Model.Flags {
-		f.Hidden = f.Hidden || tag != "" && f.Name == tag
+		if f.Name == hidden {
+			f.Hidden = true
+		}
 	}
 }
 
@@ -195,17 +201,18 @@ type Listed struct {
 func (l Listed) Answers(name string) bool { return name == l.Name || slices.Contains(l.Aliases, name) }
 
 // List returns the commands in the order of the fields of c.Commands, which must not be nil.
-func (c Command) List() (all []Listed) {
+func (c Command) List() (listed []Listed) {
 	commands := reflect.TypeOf(c.Commands).Elem()
 	for f := range commands.Fields() {
 		name := cmp.Or(f.Tag.Get("name"), dashed(f.Name))
 		aliases := strings.FieldsFunc(f.Tag.Get("aliases"), func(r rune) bool { return r == ',' })
-		all = append(all, Listed{Name: name, Aliases: aliases, Help: f.Tag.Get("help")})
+		listed = append(listed, Listed{Name: name, Aliases: aliases, Help: f.Tag.Get("help")})
 	}
 
-	return all
+	return listed
 }
 
+// addHelp sets the help text of each command below n, and of their own commands. folder is the path of n in Help.
 func (c Command) addHelp(n *kong.Node, folder string) {
 	for _, command := range n.Children {
 		name := path.Join(folder, command.Name)
@@ -229,8 +236,8 @@ func OrHelp(args []string) []string {
 	return args
 }
 
-// checkText returns an error for an argument that is not UTF-8. kong would put replacement characters into it, and
-// the command would store a different value.
+// checkText returns an error for an argument that is not UTF-8. kong would put replacement characters into such an
+// argument, and the command would store a different value.
 func checkText(args []string) error {
 	for _, a := range args {
 		if !utf8.ValidString(a) {
@@ -240,101 +247,113 @@ func checkText(args []string) error {
 	return nil
 }
 
-// unknownCommand replaces kong's error if the first word is not a command, since kong calls the word an unexpected
-// argument, and suggests no aliases.
+// unknownCommand returns an error for a first word that is not a command, with similar commands. It replaces kong's
+// error, which calls the word an unexpected argument, and suggests no aliases. It returns all other errors unchanged.
 func unknownCommand(parser *kong.Kong, err error) error {
-	pe, ok := errors.AsType[*kong.ParseError](err)
-	if !ok || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
+	parseErr, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || parseErr.Context == nil {
+		return err
+	}
+	hasCommands := len(parser.Model.Children) > 0
+	isCommandFound := parseErr.Context.Selected() != nil
+	if !hasCommands || isCommandFound {
 		return err
 	}
 
-	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
-	if !unexpected {
+	// The text is: unexpected argument WORD, did you mean "SIMILAR"?
+	text, isUnexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if !isUnexpected {
 		return err
 	}
+	word, _, _ := strings.Cut(text, ", did you mean ")
 
-	word, _, _ = strings.Cut(word, ", did you mean ")
-	meant := meantCommands(parser.Model.Children, word)
-	switch len(meant) {
+	similar := similarCommands(parser.Model.Children, word)
+	switch len(similar) {
 	case 0:
 		return fmt.Errorf("there is no command %q", word)
 	case 1:
-		return fmt.Errorf("there is no command %q; did you mean %s?", word, meant[0])
+		return fmt.Errorf("there is no command %q; did you mean %s?", word, similar[0])
 	}
-	return fmt.Errorf("there is no command %q; did you mean one of %s?", word, strings.Join(meant, ", "))
+	return fmt.Errorf("there is no command %q; did you mean one of %s?", word, strings.Join(similar, ", "))
 }
 
-// meantCommands returns the quoted names of the commands that word begins or misspells. For each such command, it
-// returns the name or, if only an alias is similar to word, the first such alias.
-func meantCommands(commands []*kong.Node, word string) (meant []string) {
-	isMeant := func(name string) bool {
-		return word != "" && strings.HasPrefix(name, word) || isSlip(name, word, editDistance(name, word))
+// similarCommands returns the quoted names of the commands that begin with word, or that word misspells. For each such
+// command, it returns the name or, if only an alias is similar to word, the first such alias.
+func similarCommands(commands []*kong.Node, word string) (similar []string) {
+	isSimilar := func(name string) bool {
+		isBeginning := word != "" && strings.HasPrefix(name, word)
+		return isBeginning || isSlip(name, word, editDistance(name, word))
 	}
 
 	for _, command := range commands {
 		names := append([]string{command.Name}, command.Aliases...)
-		i := slices.IndexFunc(names, isMeant)
+		i := slices.IndexFunc(names, isSimilar)
 		if i >= 0 && !command.Hidden {
-			meant = append(meant, strconv.Quote(names[i]))
+			similar = append(similar, strconv.Quote(names[i]))
 		}
 	}
 
-	return meant
+	return similar
 }
 
-// helpCommand returns the command line that shows the help of a command, without the aliases that kong adds.
+// helpCommand returns the command line that shows the help of the command in which the parse failed with err. name is
+// the applet's name.
 func helpCommand(name string, err error) string {
-	pe, ok := errors.AsType[*kong.ParseError](err)
-	if !ok || pe.Context == nil {
+	parseErr, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || parseErr.Context == nil {
 		return name + " --help"
 	}
 
+	// kong's own path would contain the commands' aliases.
 	words := ""
-	for node := pe.Context.Selected(); node != nil && node.Type == kong.CommandNode; node = node.Parent {
+	for node := parseErr.Context.Selected(); node != nil && node.Type == kong.CommandNode; node = node.Parent {
 		words = " " + node.Name + words
 	}
 	return name + words + " --help"
 }
 
+// orphanPollInterval is the time between two checks whether the parent process has ended.
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head
-// -1`, or when the parent process has ended. A process that waits for more output to print would not notice
-// this otherwise. The stop function frees resources, and must be called.
+// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`, or
+// when the parent process has ended. Without such a context, a process that has nothing to print would not notice
+// either event. The stop function frees resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)
 	if !ok {
 		return ctx, cancel
 	}
-	endRead, endWrite, err := os.Pipe()
-	// If this fails, the process notices the closed pipe at its next write.
+
+	// stop closes the write end of this pipe, which ends the wait.
+	stopRead, stopWrite, err := os.Pipe()
 	if err != nil {
-		return ctx, cancel
+		return ctx, cancel // the process notices the closed pipe of w at its next write
 	}
 
 	var waiting sync.WaitGroup
 	parent := os.Getppid()
 	waiting.Go(func() {
-		awaitUnread(int(f.Fd()), int(endRead.Fd()), func() bool { return os.Getppid() != parent })
+		awaitUnread(int(f.Fd()), int(stopRead.Fd()), func() bool { return os.Getppid() != parent })
 		cancel()
 	})
 
 	return ctx, func() {
-		endWrite.Close()
+		stopWrite.Close()
 		waiting.Wait()
-		endRead.Close()
+		stopRead.Close()
 		cancel()
 	}
 }
 
-// awaitUnread blocks until the other end of fd or of end is closed, or orphan returns true. fd is a pipe, a
+// awaitUnread blocks until the other end of output or of stop is closed, or isOrphan returns true. output is a pipe, a
 // socket or a terminal. Since awaitUnread requests no events, poll(2) reports no other condition.
-func awaitUnread(fd, end int, orphan func() bool) {
-	for !orphan() {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}},
+func awaitUnread(output, stop int, isOrphan func() bool) {
+	for !isOrphan() {
+		closed, err := unix.Poll([]unix.PollFd{{Fd: int32(output)}, {Fd: int32(stop)}},
 			int(orphanPollInterval/time.Millisecond))
-		if n > 0 || err != nil && !errors.Is(err, syscall.EINTR) {
+		isFailed := err != nil && !errors.Is(err, syscall.EINTR)
+		if closed > 0 || isFailed {
 			return
 		}
 	}
@@ -349,16 +368,18 @@ func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 	for {
 		parsed, err := parser.Parse(args)
-		pe, ok := errors.AsType[*kong.ParseError](err)
-		if !ok || pe.Context == nil {
+		parseErr, ok := errors.AsType[*kong.ParseError](err)
+		if !ok || parseErr.Context == nil {
 			return parsed, err
 		}
 
-		path := pe.Context.Path
+		// path has the elements that kong has parsed before the error.
+		path := parseErr.Context.Path
 		list := slices.IndexFunc(path, func(p *kong.Path) bool {
 			return p.Positional != nil && p.Positional.IsCumulative()
 		})
-		if list < 0 || list == len(path)-1 {
+		isOptionAfterList := list >= 0 && list < len(path)-1
+		if !isOptionAfterList {
 			return parsed, err
 		}
 
@@ -366,10 +387,10 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) }
 		wordsAt := consumed(list - 1)
 		optionsAt := consumed(list)
-		restAt := consumed(len(path) - 1)
+		unparsedAt := consumed(len(path) - 1)
 
 		words := args[wordsAt:optionsAt]
-		options := args[optionsAt:restAt]
-		args = slices.Concat(args[:wordsAt], options, words, args[restAt:])
+		options := args[optionsAt:unparsedAt]
+		args = slices.Concat(args[:wordsAt], options, words, args[unparsedAt:])
 	}
 }

@@ -32,9 +32,8 @@ func NewTable(heading ...string) *Table { return &Table{heading: heading, spare:
 // PaintOnly limits the rows' colours to the cells of one column.
 func (t *Table) PaintOnly(heading string) { t.painted = heading }
 
-// Spare names columns that can be left out. Such a column is left out if it is empty in all rows. On a
-// terminal, spare columns are left out one by one, beginning with the last, as long as the table's last
-// column has too little space.
+// Spare names columns that can be left out. Such a column is left out if it is empty in all rows. On a terminal, further
+// spare columns are left out, from right to left, until the table's last column has enough space.
 func (t *Table) Spare(headings ...string) {
 	for _, heading := range headings {
 		t.spare[heading] = true
@@ -49,18 +48,19 @@ func (t *Table) Add(colour Colour, cells ...string) {
 // NoTail is the tail of a row of AddWhole that has none.
 const NoTail = ""
 
-// AddWhole adds a row whose last cell is not cut. If the cell does not fit beside the other cells, it is below them,
-// on several lines. The tail follows that cell, and is the first part to be left out.
+// AddWhole adds a row whose last cell is not cut. If the cell does not fit beside the other cells, it is written below
+// them, on several lines. The tail is a text after the last cell, which is left out if there is no room.
 func (t *Table) AddWhole(colour Colour, tail string, cells ...string) {
 	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour, tail: text.Escape(tail), whole: true})
 }
 
+// escapeAll returns the cells, each escaped for a terminal.
 func escapeAll(cells []string) []string {
-	plain := make([]string, len(cells))
+	escaped := make([]string, len(cells))
 	for i, cell := range cells {
-		plain[i] = text.Escape(cell)
+		escaped[i] = text.Escape(cell)
 	}
-	return plain
+	return escaped
 }
 
 // Empty reports whether the table has no rows.
@@ -147,39 +147,49 @@ func (t *Table) withoutSpare(width int) *Table {
 		return t
 	}
 
-	shown := t.without(func(i int) bool {
-		hasText := func(r row) bool { return i < len(r.cells) && r.cells[i] != "" }
-		return t.spare[t.heading[i]] && !slices.ContainsFunc(t.rows, hasText)
+	shown := t.without(func(column int) bool {
+		hasText := func(r row) bool { return column < len(r.cells) && r.cells[column] != "" }
+		return t.spare[t.heading[column]] && !slices.ContainsFunc(t.rows, hasText)
 	})
-
-	for width > 0 {
-		widths, sum := shown.naturalWidths()
-		last := len(widths) - 1
-		spare := -1
-		for i, heading := range shown.heading {
-			if t.spare[heading] && i != last {
-				spare = i
-			}
-		}
-
-		if spare < 0 || sum <= width || widths[last]-(sum-width) >= minLastWidth {
-			break
-		}
-		shown = shown.without(func(i int) bool { return i == spare })
+	if width <= 0 {
+		return shown
 	}
 
-	return shown
+	for {
+		widths, sum := shown.naturalWidths()
+		last := len(widths) - 1
+		excess := sum - width
+		if excess <= 0 || widths[last]-excess >= minLastWidth {
+			return shown
+		}
+
+		spare := shown.lastSpare()
+		if spare < 0 {
+			return shown
+		}
+		shown = shown.without(func(column int) bool { return column == spare })
+	}
 }
 
-// without returns a copy of the table that lacks the columns for which left returns true.
-func (t *Table) without(left func(column int) bool) *Table {
+// lastSpare returns the rightmost spare column before the table's last column, or -1 if there is none.
+func (t *Table) lastSpare() int {
+	for i := len(t.heading) - 2; i >= 0; i-- {
+		if t.spare[t.heading[i]] {
+			return i
+		}
+	}
+	return -1
+}
+
+// without returns a copy of the table that lacks the columns for which isLeftOut returns true.
+func (t *Table) without(isLeftOut func(column int) bool) *Table {
 	shown := &Table{painted: t.painted, spare: t.spare, rows: slices.Clone(t.rows)}
 	for i := range shown.rows {
 		shown.rows[i].cells = nil
 	}
 
 	for column, heading := range t.heading {
-		if left(column) {
+		if isLeftOut(column) {
 			continue
 		}
 
@@ -217,9 +227,9 @@ func (t *Table) naturalWidths() (widths []int, sum int) {
 	return widths, sum
 }
 
-// columnWidths returns the columns' widths in a terminal of width columns, or the natural widths if width is 0.
-// It cuts the last column first. If less than minLastWidth would remain for it, it leaves that column out,
-// since its cells are written below their rows, and narrows the widest of the others.
+// columnWidths returns the columns' widths in a terminal of width columns, or the natural widths if width is 0. It
+// narrows the last column first. If the last column would be narrower than minLastWidth, columnWidths leaves it out of
+// the result, since its cells are then written below their rows. If necessary, it then narrows the other columns.
 func (t *Table) columnWidths(width int) []int {
 	widths, sum := t.naturalWidths()
 	if width == 0 || sum <= width {
@@ -237,8 +247,8 @@ func (t *Table) columnWidths(width int) []int {
 	return widths[:last]
 }
 
-// shrinkWidest reduces the widths by excess in total, but never the width of the first column. It reduces
-// them less if the widest of the other columns is only as wide as its heading.
+// shrinkWidest reduces the widths by excess in total, but never the width of the first column. It stops earlier if the
+// widest of the other columns is only as wide as its heading.
 func (t *Table) shrinkWidest(widths []int, excess int) {
 	if len(widths) < 2 {
 		return
@@ -265,6 +275,9 @@ type layout struct {
 	painted  int // the column that has the rows' colours, or -1 for all columns
 }
 
+// hasColour reports whether the row, or one of its cells, is written in a colour.
+func (l layout) hasColour(r row) bool { return l.coloured && r.colour != "" }
+
 // writeRow writes a row. If the last cell does not fit beside the other cells, it is written below them.
 func (l layout) writeRow(b *strings.Builder, r row) {
 	if len(r.cells) < l.columns {
@@ -274,12 +287,14 @@ func (l layout) writeRow(b *strings.Builder, r row) {
 
 	end := l.columns - 1
 	last := r.cells[end]
-	fits := func(cell string) bool { return len(l.widths) == l.columns && uniseg.StringWidth(cell) <= l.widths[end] }
+	hasLastColumn := len(l.widths) == l.columns
+	fits := func(cell string) bool { return hasLastColumn && uniseg.StringWidth(cell) <= l.widths[end] }
 	if fits(last + r.tail) {
 		last += r.tail
 	}
 
-	if fits(last) || !r.whole && len(l.widths) == l.columns {
+	canCut := hasLastColumn && !r.whole
+	if fits(last) || canCut {
 		r.cells = append(r.cells[:end:end], last)
 		l.writeLine(b, r, l.painted)
 		return
@@ -289,14 +304,15 @@ func (l layout) writeRow(b *strings.Builder, r row) {
 	l.writeLine(b, r, l.painted)
 	for _, line := range l.foldBelow(r, last) {
 		line = strings.Repeat(" ", belowIndent) + line
-		if l.coloured && r.colour != "" && l.painted < 0 {
+		if l.hasColour(r) && l.painted < 0 {
 			line = Paint(r.colour, line)
 		}
 		b.WriteString(line + "\n")
 	}
 }
 
-// foldBelow returns the lines of a last cell that is below its row.
+// foldBelow returns the lines of a last cell that is below its row, without indentation. Only a whole cell has several
+// lines, at most maxBelowLines, with the row's tail if that fits.
 func (l layout) foldBelow(r row, last string) []string {
 	room := l.width - belowIndent
 	if last == "" {
@@ -311,8 +327,8 @@ func (l layout) foldBelow(r row, last string) []string {
 		lines = foldWords(last, room)
 	}
 	if len(lines) > maxBelowLines {
-		rest := strings.Join(lines[maxBelowLines-1:], " ")
-		lines = append(lines[:maxBelowLines-1], cutAtWord(rest, room))
+		remainder := strings.Join(lines[maxBelowLines-1:], " ")
+		lines = append(lines[:maxBelowLines-1], cutAtWord(remainder, room))
 	}
 
 	return lines
@@ -322,7 +338,7 @@ func (l layout) foldBelow(r row, last string) []string {
 // the row's colour, or -1 for the whole line.
 func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	var line strings.Builder
-	gap := 0
+	gap := 0 // the spaces before the next cell that is not empty
 	for i, cell := range r.cells[:min(len(r.cells), len(l.widths))] {
 		cell = cutAtWord(cell, l.widths[i])
 		room := l.widths[i] - uniseg.StringWidth(cell) + columnGap
@@ -331,7 +347,7 @@ func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 			continue
 		}
 
-		if l.coloured && r.colour != "" && i == painted {
+		if l.hasColour(r) && i == painted {
 			cell = Paint(r.colour, cell)
 		}
 		line.WriteString(strings.Repeat(" ", gap) + cell)
@@ -339,7 +355,7 @@ func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	}
 
 	text := strings.TrimRight(line.String(), " ")
-	if l.coloured && r.colour != "" && painted < 0 {
+	if l.hasColour(r) && painted < 0 {
 		text = Paint(r.colour, text)
 	}
 	b.WriteString(text + "\n")
@@ -370,11 +386,13 @@ func cutAtWord(text string, width int) string {
 		return text
 	}
 
+	// Leave one column for the ellipsis.
 	end := 0
 	used := 0
 	for g := uniseg.NewGraphemes(text); g.Next() && used+g.Width() < width; used += g.Width() {
 		_, end = g.Positions()
 	}
+
 	if space := strings.LastIndexByte(text[:end+1], ' '); 2*space > end {
 		end = space
 	}

@@ -42,7 +42,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Confirm prints a question to Err, and reads the answer from In. It returns true only if the answer is yes.
+// Confirm prints a question to Err, and reads the answer from In. It adds the question mark. It returns true only if the
+// answer is y or yes.
 func Confirm(s Streams, question string) bool {
 	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
@@ -70,14 +71,14 @@ func SizeOf(stream any) Size {
 	return Size{Width: 80, Height: 24}
 }
 
-// Fit cuts a text to the size of a terminal. It cuts lines that would wrap. If there are too many lines, it
-// replaces the last ones with a line with their number. Colours need no space and end with their line.
+// Fit cuts a text to the size of a terminal. It cuts lines that would wrap. If there are too many lines, it replaces the
+// last lines with a note that says how many are missing. Colours take no space, and end where a line is cut.
 func Fit(text string, s Size) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= s.Height && s.Height > 1 {
 		// The line with the number needs a row, and so does the cursor after the text.
 		kept := s.Height - 2
-		note := fmt.Sprintf("... %d lines more", len(lines)-kept)
+		note := fmt.Sprintf("... %d more lines", len(lines)-kept)
 		lines = append(lines[:kept:kept], note)
 	}
 
@@ -90,22 +91,22 @@ func Fit(text string, s Size) string {
 
 // fitLine cuts a line to width columns. It does not count colours, and ends them where it cuts.
 func fitLine(line string, width int) string {
-	n := 0
-	escape := false
+	used := 0
+	inColour := false // in the code of a colour, which ends with m
 	for i, r := range line {
-		wide := uniseg.StringWidth(string(r))
+		runeWidth := uniseg.StringWidth(string(r))
 		switch {
 		case r == '\x1b':
-			escape = true
-		case escape:
-			escape = r != 'm'
-		case n+wide > width:
+			inColour = true
+		case inColour:
+			inColour = r != 'm'
+		case used+runeWidth > width:
 			if strings.Contains(line, "\x1b") {
 				return line[:i] + "\x1b[0m"
 			}
 			return line[:i]
 		default:
-			n += wide
+			used += runeWidth
 		}
 	}
 
@@ -148,22 +149,22 @@ type Progress struct {
 	now      func() time.Time
 	begun    time.Time // when the current work began; zero if there is none
 	lastLine time.Time // when the last line was written, if there is no terminal
-	lastDone int       // the number of steps in that line, or -1
-	what     string
-	barShown bool // whether a bar is on the terminal
+	lastDone int       // the number of finished steps in that line, or -1 if there is none
+	work     string    // the name of the current work
+	barShown bool      // whether a bar is on the terminal
 }
 
 // NewProgress returns a progress for that stream, usually stderr. now is time.Now, except in tests.
 func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
 
-// At shows how much of the named work has been done, as the numbers of finished steps and of all steps. Once
-// all steps are done, it removes the bar.
-func (p *Progress) At(what string, done, total int) {
+// At shows that done of total steps of the work are finished. work is the name of the work. A different name begins new
+// work. Once all steps are finished, At removes the bar.
+func (p *Progress) At(work string, done, total int) {
 	now := p.now()
-	what = text.Escape(what)
-	if p.what != what || p.begun.IsZero() {
+	work = text.Escape(work)
+	if p.work != work || p.begun.IsZero() {
 		p.End()
-		p.what = what
+		p.work = work
 		p.begun = now
 		p.lastLine = now
 		p.lastDone = -1
@@ -174,11 +175,11 @@ func (p *Progress) At(what string, done, total int) {
 		p.End()
 	case CanRedraw(p.w) && now.Sub(p.begun) >= progressDelay:
 		p.barShown = true
-		io.WriteString(p.w, "\r"+formatBar(what, done, total, SizeOf(p.w).Width)+"\x1b[K")
+		io.WriteString(p.w, "\r"+formatBar(work, done, total, SizeOf(p.w).Width)+"\x1b[K")
 	case now.Sub(p.lastLine) >= lineInterval && done != p.lastDone:
 		p.lastLine = now
 		p.lastDone = done
-		fmt.Fprintf(p.w, "%s: %d of %d\n", what, done, total)
+		fmt.Fprintf(p.w, "%s: %d of %d\n", work, done, total)
 	}
 }
 
@@ -194,12 +195,13 @@ func (p *Progress) End() {
 // formatBar returns a bar such as "units added [#### ] 50 of 100". If there is not enough space for a bar, it
 // returns only the words, cut to the width. It leaves the terminal's last column free, since some terminals
 // wrap there.
-func formatBar(what string, done, total, width int) string {
-	left := what + " "
+func formatBar(work string, done, total, width int) string {
+	left := work + " "
 	right := fmt.Sprintf(" %d of %d", done, total)
-	room := min(maxBarWidth, width-1-uniseg.StringWidth(left)-len(right)-2)
+	const brackets = 2
+	room := min(maxBarWidth, width-1-uniseg.StringWidth(left)-len(right)-brackets)
 	if room < 5 {
-		return fitLine(what+right, max(1, width-1))
+		return fitLine(work+right, max(1, width-1))
 	}
 
 	full := room * done / max(1, total)
@@ -218,8 +220,8 @@ type Screen struct {
 // NewScreen returns a screen on that stream.
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Show shows the text, unless it equals the last text. If there is no terminal, it writes the separator
-// between two texts.
+// Show shows the text, unless the text equals the last text. If there is no terminal, Show writes the separator between
+// two texts.
 func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
 		return nil
@@ -237,7 +239,8 @@ func (s *Screen) Show(text, separator string) error {
 	return err
 }
 
-// redraw overwrites the last text in one write, so that nothing flickers. It clears the rest of each line.
+// redraw overwrites the last text in one write, so that nothing flickers. It clears the rest of each line, and the lines
+// below the new text.
 func (s *Screen) redraw(text string) error {
 	var b strings.Builder
 	if s.height > 0 {

@@ -80,7 +80,7 @@ func TestFit(t *testing.T) {
 		{Paint(Red, "a line that is long") + "\n", "\x1b[31ma line tha\x1b[0m\n"},
 		{Paint(Red, "ten chars.") + "\n", Paint(Red, "ten chars.") + "\n"},
 		{"1\n2\n3\n4\n", "1\n2\n3\n4\n"},
-		{"1\n2\n3\n4\n5\n", "1\n2\n3\n... 2 line\n"},
+		{"1\n2\n3\n4\n5\n", "1\n2\n3\n... 2 more\n"},
 	}
 	for _, tt := range tests {
 		if got := Fit(tt.text, Size{Width: 10, Height: 5}); got != tt.want {

@@ -21,26 +21,12 @@ type Unneeded struct {
 // addUnneeded adds the unneeded options to each command. They are not in the help, and shells do not complete them.
 func (c Command) addUnneeded(parser *kong.Kong) error {
 	for _, node := range parser.Model.Children {
-		var fields []reflect.StructField
-		taken := flagNames(node)
-		for _, u := range c.Unneeded {
-			if u.Commands != "*" && !slices.Contains(strings.Fields(u.Commands), node.Name) {
-				continue
-			}
-
-			for _, option := range strings.Fields(u.Options) {
-				name, takesValue := strings.CutSuffix(option, "=")
-				if taken[name] {
-					continue
-				}
-				taken[name] = true
-				fields = append(fields, unneededField(len(fields), name, takesValue, u.Why))
-			}
-		}
-
+		fields := c.unneededFields(node)
 		if len(fields) == 0 {
 			continue
 		}
+
+		// kong makes options only from the fields of a struct.
 		grammar := reflect.New(reflect.StructOf(fields)).Interface()
 		options, err := kong.New(grammar, kong.NoDefaultHelp())
 		if err != nil {
@@ -52,17 +38,44 @@ func (c Command) addUnneeded(parser *kong.Kong) error {
 	return nil
 }
 
+// unneededFields returns a field of a struct for each unneeded option of a command. It leaves out options that the
+// command has itself.
+func (c Command) unneededFields(node *kong.Node) (fields []reflect.StructField) {
+	taken := flagNames(node)
+	for _, u := range c.Unneeded {
+		isForCommand := u.Commands == "*" || slices.Contains(strings.Fields(u.Commands), node.Name)
+		if !isForCommand {
+			continue
+		}
+
+		for _, option := range strings.Fields(u.Options) {
+			name, takesValue := strings.CutSuffix(option, "=")
+			if taken[name] {
+				continue
+			}
+			taken[name] = true
+			fields = append(fields, unneededField(len(fields), name, takesValue, u.Why))
+		}
+	}
+
+	return fields
+}
+
 // unneededMark is the group of unneeded options, which distinguishes them after a parse.
 const unneededMark = "unneeded"
 
+// unneededField returns the n-th field of a struct, with the tags that make kong accept the option. why is the reason
+// in the note.
 func unneededField(n int, name string, takesValue bool, why string) reflect.StructField {
+	isLetter := len(name) == 1
 	long := name
-	// A long name of one letter would be suggested for a mistyped option.
-	if len(name) == 1 {
+	if isLetter {
+		// kong would suggest a long name of one letter for a mistyped option.
 		long = unneededMark + "-" + name
 	}
+
 	tag := fmt.Sprintf(`name:%q hidden:"" sep:"none" group:%q help:%q`, long, unneededMark, why)
-	if len(name) == 1 {
+	if isLetter {
 		tag += fmt.Sprintf(` short:%q`, name)
 	}
 
@@ -93,19 +106,20 @@ func flagNames(node *kong.Node) map[string]bool {
 	return names
 }
 
-// noteUnneeded prints each unneeded option that was given, once.
+// noteUnneeded prints a note for each unneeded option that was given, unless the option has no reason for the note.
+// It prints each note only once.
 func noteUnneeded(w io.Writer, parsed *kong.Context) {
 	noted := map[*kong.Flag]bool{}
-	for _, at := range parsed.Path {
-		f := at.Flag
-		if f == nil || f.Group == nil || f.Group.Key != unneededMark || noted[f] {
+	for _, element := range parsed.Path {
+		f := element.Flag
+		if f == nil || f.Group == nil || f.Group.Key != unneededMark {
+			continue
+		}
+		if noted[f] || f.Help == "" {
 			continue
 		}
 
 		noted[f] = true
-		if f.Help == "" {
-			continue
-		}
 		given := "--" + f.Name
 		if f.Short != 0 {
 			given = "-" + string(f.Short)
@@ -124,8 +138,8 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 
 	takesValue := map[string]bool{}
 	for _, f := range slices.Concat(parser.Model.Children[0].AllFlags(false)...) {
-		long := append([]string{f.Name}, f.Aliases...)
-		for _, name := range long {
+		names := append([]string{f.Name}, f.Aliases...)
+		for _, name := range names {
 			takesValue["--"+name] = !f.IsBool()
 		}
 		if f.Short != 0 {
@@ -135,18 +149,18 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 
 	for i := 1; i < len(args) && args[i] != "--"; i++ {
 		arg := args[i]
-		switch {
-		case len(arg) < 2 || arg[0] != '-':
+		isOption := len(arg) >= 2 && arg[0] == '-'
+		if !isOption {
 			indexes = append(indexes, i)
-		case strings.HasPrefix(arg, "--"):
-			if takesValue[arg] {
-				i++
-			}
-		default:
-			// These are letters, the last of which can take a value.
-			if lettersWantValue(arg[1:], takesValue) {
-				i++
-			}
+			continue
+		}
+
+		wantsNext := takesValue[arg]
+		if !strings.HasPrefix(arg, "--") {
+			wantsNext = lettersWantValue(arg[1:], takesValue)
+		}
+		if wantsNext {
+			i++ // skip the option's value
 		}
 	}
 

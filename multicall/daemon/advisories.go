@@ -11,18 +11,18 @@ type Adviser interface {
 	Advisories(ctx context.Context) []string
 }
 
-// WhileAdvised calls f. While f runs, it queries the store's servers once for their faults, and logs a
-// warning for each. It ends the query when f returns. f does not depend on the servers' answers.
+// WhileAdvised calls f and returns its error. At the same time it queries the store's servers once for their faults, and
+// logs a warning for each fault. f does not wait for this query, and the query is cancelled when f returns.
 func WhileAdvised(ctx context.Context, store Adviser, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	asking.Go(func() {
+	var query sync.WaitGroup
+	query.Go(func() {
 		for _, warning := range store.Advisories(ctx) {
 			slog.Warn(warning)
 		}
 	})
-	// Deferred calls run last first: the asking ends only with ctx.
-	defer asking.Wait()
+	// Deferred calls run in reverse order. cancel must run first, since the query may end only with ctx.
+	defer query.Wait()
 	defer cancel()
 
 	return f()

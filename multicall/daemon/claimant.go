@@ -32,28 +32,32 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 }
 
 // MovedTo returns a function that reports whether a former directory on this host was moved to folder. The
-// function assumes that it was moved if its path now leads to folder, or no longer exists.
+// function assumes that the directory was moved if the former path now leads to folder, or no longer exists.
 func MovedTo(folder string) func(former string) bool {
 	return func(former string) bool {
-		leads, err := followLinks(former)
+		target, err := followLinks(former)
 		if err != nil {
 			return false
 		}
-		if _, err := os.Lstat(leads); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
-		return leads == folder
+		return target == folder
 	}
 }
 
 // IsAlive reports whether the holder is a running process that this process can see.
 func IsAlive(h state.Holder) bool {
+	if h.PID == 0 {
+		return false
+	}
+
 	name, _ := os.Hostname()
-	return h.PID != 0 && h.Host == hostID(name) && h.Boot == osutil.BootID() &&
-		h.PIDNamespace == processNamespace() && isAliveHere(h)
+	isOfThisBoot := h.Host == hostID(name) && h.Boot == osutil.BootID()
+	return isOfThisBoot && h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
-// isAliveHere is like IsAlive, for a process of this boot and PID namespace.
+// isAliveHere reports whether the holder's process is running. The process must belong to this boot and PID namespace.
 func isAliveHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
 
 // IsStopped reports whether the holder is a process that this process can see, and that SIGSTOP or a debugger has
@@ -66,8 +70,8 @@ func IsStopped(h state.Holder) bool {
 	return err == nil && stat.Start() == h.Start && stat.IsStopped()
 }
 
-// HolderOf returns the holder of a claim for a directory on this host, without a process. The directory need
-// not exist.
+// HolderOf returns the holder of a claim for a directory on this host. It leaves the fields about a process empty. The
+// directory need not exist.
 func HolderOf(folder string) (state.Holder, error) {
 	path, err := filepath.Abs(folder)
 	if err != nil {
@@ -84,12 +88,14 @@ func HolderOf(folder string) (state.Holder, error) {
 	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
 }
 
-// followLinks is like [filepath.EvalSymlinks], for a path whose last parts may be missing.
+// followLinks is like [filepath.EvalSymlinks], but the last parts of the path may be missing.
 func followLinks(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if !errors.Is(err, fs.ErrNotExist) || path == "/" {
-		return real, err
+	resolved, err := filepath.EvalSymlinks(path)
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	if !isMissing || path == "/" {
+		return resolved, err
 	}
+
 	parent, err := followLinks(filepath.Dir(path))
 	return filepath.Join(parent, filepath.Base(path)), err
 }

@@ -37,8 +37,9 @@ type Daemon struct {
 	Notifier *ServiceNotifier
 }
 
-// Run runs a daemon until SIGTERM or SIGINT. It logs to stderr, which its starter has redirected to the
-// machine's log, or systemd to the journal.
+// Run parses the command line and calls serve, whose context is done after SIGTERM or SIGINT. It returns the exit code.
+// If serve returns a [Reexec], Run executes the different binary instead, unless a signal has arrived. The daemon logs to
+// stderr, which leads to the machine's log or to systemd's journal.
 func Run(c applet.Call, command console.Command, serve func(ctx context.Context, d Daemon) error) int {
 	if _, err := console.Parse(c.Streams, command, c.Args); err != nil {
 		return console.Report(c.Streams.Err, err)
@@ -47,8 +48,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	applet.SetLogOutput(rotateAgentLog(c.Streams.Err, maxAgentLogSize))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// A signal may arrive after the last check of ctx, and before the handlers are removed below. This
-	// channel shows it.
+	// This channel keeps a signal that arrives after the last check of ctx, and before the handlers are removed below.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
@@ -56,32 +56,27 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", applet.Version)
 	n := newServiceNotifier()
 	err := n.runNotifying(ctx, func() error { return serve(ctx, Daemon{Call: c, Notifier: n}) })
-	// A signal has ended the daemon while it waited.
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	isSignalled := ctx.Err() != nil
+	// If a signal has ended the daemon while it waited, that is not an error.
+	if isSignalled && errors.Is(err, context.Canceled) {
 		err = nil
 	}
 
-	isSignalled := ctx.Err() != nil
-	next, handsOver := errors.AsType[Reexec](err)
-	if handsOver {
+	if next, handsOver := errors.AsType[Reexec](err); handsOver {
 		// From this point no handler catches a signal. So a signal ends this process, even after Exec.
 		stop()
 		signal.Stop(signals)
-		isSignalled = len(signals) > 0
-	}
+		if len(signals) > 0 {
+			// A signal has arrived, so no other binary must continue the work.
+			slog.Info(command.Name+" ends", "instead of", next.Error())
+			return console.ExitOK
+		}
 
-	switch {
-	case handsOver && !isSignalled:
 		slog.Info(command.Name+" hands over", "how", next.Error())
 		return console.Report(c.Streams.Err, next.Exec())
-	case handsOver:
-		// The process must end, so no other binary continues its work.
-		slog.Info(command.Name+" ends", "instead of", next.Error())
-		err = nil
-	default:
-		slog.Info(command.Name+" ends", "error", err)
 	}
 
+	slog.Info(command.Name+" ends", "error", err)
 	// This exit code keeps systemd from starting the daemon again.
 	if n.Listening && !isSignalled && isFinished(err) {
 		err = console.Exit(systemd.ExitFinished, err)
@@ -92,7 +87,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 // Reexec is the error of a daemon whose work a different binary must continue.
 type Reexec interface {
 	error
-	// Exec replaces this process with that binary. It returns only if this fails.
+	// Exec replaces this process with that binary. It returns an error if it cannot, and does not return otherwise.
 	Exec() error
 }
 
@@ -142,9 +137,11 @@ func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.Vi
 // RetryInterval is the pause between two attempts to reach a store.
 const RetryInterval = time.Second
 
-// RetryWhileAway calls f until the store answers. It logs once that the store is unreachable.
+// RetryWhileAway calls f again as long as f fails because the store is unreachable, which it logs once. It returns nil
+// once f succeeds, any other error of f, or ctx's error.
 func RetryWhileAway(ctx context.Context, f func() error) error {
-	for logged := false; ; logged = true {
+	isLogged := false
+	for {
 		err := f()
 		if err == nil {
 			return nil
@@ -153,8 +150,9 @@ func RetryWhileAway(ctx context.Context, f func() error) error {
 			return fmt.Errorf("cannot start: %w", err)
 		}
 
-		if !logged {
+		if !isLogged {
 			slog.Warn("cannot start; trying again until that succeeds", "error", err)
+			isLogged = true
 		}
 		if err := backoff.Sleep(ctx, RetryInterval); err != nil {
 			return err
@@ -162,8 +160,8 @@ func RetryWhileAway(ctx context.Context, f func() error) error {
 	}
 }
 
-// hangTimeout is longer than any iteration of a working agent's loop. It is ten times as long as a store takes to
-// report that it is unreachable.
+// hangTimeout is longer than any iteration of a working agent's loop. A store reports that it is unreachable within a
+// tenth of this time.
 const hangTimeout = 5 * time.Minute
 
 // ServiceNotifier reports to the service manager that started the daemon (sd_notify). It does nothing if
@@ -174,6 +172,7 @@ type ServiceNotifier struct {
 	Listening bool            // whether a service manager listens
 }
 
+// newServiceNotifier returns a notifier, and reports to the service manager that the daemon begins.
 func newServiceNotifier() *ServiceNotifier {
 	n := &ServiceNotifier{Pulse: pulse.New()}
 	n.Listening = n.notify("STATUS=begins")
@@ -183,10 +182,12 @@ func newServiceNotifier() *ServiceNotifier {
 // NotifyReady reports that the daemon is ready.
 func (n *ServiceNotifier) NotifyReady() { n.notify(sd.SdNotifyReady + "\nSTATUS=at work") }
 
+// notifyStopping reports that the daemon waits for running hooks to end.
 func (n *ServiceNotifier) notifyStopping() {
 	n.notify(sd.SdNotifyStopping + "\nSTATUS=waiting for running hooks to end")
 }
 
+// notify sends lines of sd_notify(3), and reports whether a service manager listens. It logs an error.
 func (n *ServiceNotifier) notify(words string) (heard bool) {
 	heard, err := sd.SdNotify(false, words)
 	if err != nil {
@@ -195,7 +196,8 @@ func (n *ServiceNotifier) notify(words string) (heard bool) {
 	return heard
 }
 
-// runNotifying calls work. Meanwhile it feeds the watchdog, and reports that the daemon stops once ctx is done.
+// runNotifying calls work and returns its error. Meanwhile it feeds the watchdog of the service manager. Once ctx is
+// done, it reports to the service manager that the daemon is stopping.
 func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) error {
 	if !n.Listening {
 		return work()
@@ -204,23 +206,25 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 	feedCtx, stopFeeding := context.WithCancel(context.WithoutCancel(ctx))
 	var feeding sync.WaitGroup
 	feeding.Go(func() { n.feedWatchdog(feedCtx) })
-	// Deferred calls run last first: the feeding ends only with its context.
+	cancelNotice := context.AfterFunc(ctx, n.notifyStopping)
+
+	// Deferred calls run in reverse order. stopFeeding must run before Wait, since feedWatchdog ends only with its context.
 	defer feeding.Wait()
 	defer stopFeeding()
-	defer context.AfterFunc(ctx, n.notifyStopping)()
+	defer cancelNotice()
 
 	return work()
 }
 
-// feedWatchdog notifies the service manager's watchdog until a loop hangs. The service manager then kills and
-// restarts the daemon.
+// feedWatchdog notifies the service manager's watchdog until ctx is done, or until a loop of the daemon hangs. In the
+// second case the service manager then kills and restarts the daemon.
 func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
-	every, err := sd.SdWatchdogEnabled(false)
-	if err != nil || every == 0 {
+	timeout, err := sd.SdWatchdogEnabled(false)
+	if err != nil || timeout == 0 {
 		return
 	}
 
-	tick := time.NewTicker(every / 3)
+	tick := time.NewTicker(timeout / 3)
 	defer tick.Stop()
 
 	for {
@@ -241,38 +245,55 @@ func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
 // maxAgentLogSize is the size in bytes above which an agent's log is rotated.
 const maxAgentLogSize = 10 << 20
 
-// agentLog is the file to which a daemon's starter has redirected stderr, opened to append. Above maxSize, it
-// is copied and then truncated. The file is not replaced, since the Go runtime also writes to it.
+// agentLog is the file agent.log, to which stderr of the daemon is redirected in append mode. Once the file is larger
+// than maxSize, Write copies it to agent.log.1 and truncates it. It does not replace the file, since the Go runtime also
+// writes to stderr.
 type agentLog struct {
 	*os.File
 	path    string
 	maxSize int64
 }
 
-// rotateAgentLog returns a writer that rotates stderr if stderr is an agent.log. It returns any other stderr
+// rotateAgentLog returns a writer that rotates stderr if stderr is a file agent.log. It returns any other stderr
 // unchanged, since the journal, or the owner of a different file, limits its size.
 func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
-	if f, ok := stderr.(*os.File); ok {
-		path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
-		if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() &&
-			filepath.Base(path) == "agent.log" {
-			return agentLog{File: f, path: path, maxSize: maxSize}
-		}
+	f, ok := stderr.(*os.File)
+	if !ok {
+		return stderr
+	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil || filepath.Base(path) != "agent.log" {
+		return stderr
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return stderr
 	}
 
-	return stderr
+	return agentLog{File: f, path: path, maxSize: maxSize}
 }
 
+// Write writes a line to the log, and then rotates the log if it is too large. It ignores errors of the rotation, which
+// the next call tries again.
 func (a agentLog) Write(p []byte) (int, error) {
 	n, err := a.File.Write(p)
-	if info, serr := a.Stat(); serr == nil && info.Size() > a.maxSize {
-		if data, rerr := os.ReadFile(a.path); rerr == nil && os.WriteFile(a.path+".1", data, 0o600) == nil {
-			// If it fails, the file is truncated after the next line.
-			_ = a.Truncate(0)
-		}
+	if info, statErr := a.Stat(); statErr == nil && info.Size() > a.maxSize {
+		a.rotate()
 	}
 
 	return n, err
+}
+
+// rotate copies the log to a second file, and truncates the log if the copy succeeded.
+func (a agentLog) rotate() {
+	data, err := os.ReadFile(a.path)
+	if err != nil {
+		return
+	}
+	if err := os.WriteFile(a.path+".1", data, 0o600); err != nil {
+		return
+	}
+	_ = a.Truncate(0)
 }
 
 // ServeMetrics serves metrics for Prometheus until stop is called. It serves nothing if address is empty.

@@ -13,8 +13,8 @@ import (
 	"bijou/state/status"
 )
 
-// maxAttention is the maximum number of rows in the card "Needs attention". A thousand units in error usually
-// have one reason.
+// maxAttention is the maximum number of rows in the card "Needs attention". More rows would not help, since a thousand
+// units in error usually have one reason.
 const maxAttention = 20
 
 // maxGrouped is the maximum number of units that a machine's row names.
@@ -26,15 +26,15 @@ type trouble struct {
 	Kind       string // "unit" or "relation", or empty if the entity has no panel
 	Word, Why  string
 	Since      time.Time // zero if it is unknown
-	LastHook   time.Time // when a lost unit's or machine's last hook ended: it was lost later than that
+	LastHook   time.Time // the end of the last hook of a lost unit or machine, which was lost after that time
 	ToDo       []status.Advice
 	Units      []string // the units that are down because of this machine, up to maxGrouped
-	Grouped    int      // the number of all these units
+	Grouped    int      // the number of units that are down because of this machine
 	importance int      // smaller numbers are shown first
 }
 
-// importances returns the order of troubles, by state. Units that a fault has stopped come before units that wait for
-// an answer.
+// importances returns the importance of a trouble, by state. Smaller numbers are shown first: units that a fault has
+// stopped come before units that wait for an operator's answer.
 func importances() map[string]int {
 	return map[string]int{"error": 1, "down": 2, "blocked": 3}
 }
@@ -45,38 +45,38 @@ const machineImportance = 0
 // putAttention shows the troubles, each with its reason and the commands that help.
 func (e *liveEnvironment) putAttention() {
 	units, lost := e.unitsInTrouble()
-	all := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
-	slices.SortFunc(all, func(a, b trouble) int {
+	troubles := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
+	slices.SortFunc(troubles, func(a, b trouble) int {
 		return cmp.Or(cmp.Compare(a.importance, b.importance), charm.CompareUnits(a.Name, b.Name))
 	})
 
 	for i := range maxAttention {
 		id := fmt.Sprintf("env/attention/%02d", i)
-		if i >= len(all) {
+		if i >= len(troubles) {
 			delete(e.rows, id)
 			continue
 		}
 
-		all[i].ID = id
-		e.rows.put("attention", id, id, e.render("trouble", all[i]))
+		troubles[i].ID = id
+		e.rows.put("attention", id, id, e.render("trouble", troubles[i]))
 	}
 
 	const more = "env/attention/more"
 	delete(e.rows, more)
-	if n := len(all) - maxAttention; n > 0 {
+	if n := len(troubles) - maxAttention; n > 0 {
 		e.rows.put("attention", more, more, e.render("more-trouble", n))
 	}
 }
 
 // unitsInTrouble returns the units that need an operator. It returns the units that are lost with their machine
-// separately, by machine, since the machine is their reason.
-func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]string) {
+// separately, by machine, since the fault of the machine is the reason.
+func (e *liveEnvironment) unitsInTrouble() (troubles []trouble, lost map[string][]string) {
 	lost = map[string][]string{}
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {
 		for name, u := range e.status.Services[service].Units {
 			word := u.Word()
-			importance, is := importances()[word]
-			if !is {
+			importance, isTrouble := importances()[word]
+			if !isTrouble {
 				continue
 			}
 			if word == "down" && e.status.Machines[u.Machine].State == state.MachineDown {
@@ -84,32 +84,38 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]str
 				continue
 			}
 
-			why := e.why(u)
-			waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
-			if len(toDo) == 0 {
-				toDo = []status.Advice{showUnit(name)}
-			}
-			var lastHook time.Time
-			if word == "down" {
-				lastHook = e.last[name]
-			}
-			all = append(all, trouble{
-				Name:       name,
-				Kind:       "unit",
-				Word:       word,
-				Why:        cmp.Or(why, waitsFor),
-				Since:      u.Since(),
-				LastHook:   lastHook,
-				ToDo:       toDo,
-				importance: importance,
-			})
+			t := e.explainUnit(name, u)
+			t.importance = importance
+			troubles = append(troubles, t)
 		}
 	}
 
-	return all, lost
+	return troubles, lost
 }
 
-// showUnit returns the advice for a unit whose reason is the message of its charm.
+// explainUnit returns the trouble of a unit, with its reason and the commands that help.
+func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
+	why := e.why(u)
+	waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
+	if len(toDo) == 0 {
+		toDo = []status.Advice{showUnit(name)}
+	}
+
+	t := trouble{
+		Name:  name,
+		Kind:  "unit",
+		Word:  u.Word(),
+		Why:   cmp.Or(why, waitsFor),
+		Since: u.Since(),
+		ToDo:  toDo,
+	}
+	if t.Word == "down" {
+		t.LastHook = e.last[name]
+	}
+	return t
+}
+
+// showUnit returns the advice to look at a unit, for trouble without any other advice.
 func showUnit(unit string) status.Advice {
 	return status.Advice{Command: "juju show-unit " + unit, Effect: "shows its options, relations and last hooks"}
 }
@@ -121,9 +127,10 @@ func (s *server) why(u status.Unit) string {
 	return why
 }
 
-// relationsInTrouble returns the relations in error, since their units' states may not show the error. It
-// leaves out a relation whose failed units are all down, since nothing helps before their agents run.
-func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
+// relationsInTrouble returns the relations in error. They are listed beside the units, since the state of a unit may not
+// show the error of its relation. A relation whose failed units are all down is left out, since an operator must first
+// start their agents.
+func (e *liveEnvironment) relationsInTrouble() (troubles []trouble) {
 	for id, r := range e.status.Relations {
 		unit, failed, ok := e.failedUnit(r)
 		if !ok {
@@ -135,43 +142,46 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 		if consumer == provider {
 			between = "the units of " + consumer
 		}
-		why := []string{between, unit, failed.Message, cmp.Or(failed.Stderr, failed.Logged)}
+		reasons := []string{between, unit, failed.Message, cmp.Or(failed.Stderr, failed.Logged)}
+		reasons = slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
 		toDo := status.ExplainRelation(unit, id, failed)
 		if len(toDo) == 0 {
 			toDo = []status.Advice{showUnit(unit)}
 		}
 
-		all = append(all, trouble{
+		troubles = append(troubles, trouble{
 			Name:       id,
 			Kind:       "relation",
 			Word:       "error",
-			Why:        strings.Join(slices.DeleteFunc(why, func(part string) bool { return part == "" }), ": "),
+			Why:        strings.Join(reasons, ": "),
 			Since:      failed.Since,
 			ToDo:       toDo,
 			importance: importances()["error"],
 		})
 	}
 
-	return all
+	return troubles
 }
 
-// failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It
-// prefers a failure that the operator has not answered yet.
+// failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It prefers a
+// failure that the operator has not answered yet. ok is false if there is no such unit.
 func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed status.RelationUnit, ok bool) {
 	for service, end := range r.Services {
-		for name, of := range end.Units {
-			if of.State != state.RelationError || e.status.Services[service].Units[name].State == state.UnitDown {
+		for name, candidate := range end.Units {
+			isDown := e.status.Services[service].Units[name].State == state.UnitDown
+			if candidate.State != state.RelationError || isDown {
 				continue
 			}
 
-			earlier := cmp.Or(
-				cmp.Compare(of.Resolved, failed.Resolved),
-				of.Since.Compare(failed.Since),
+			// Resolved is empty until the operator has answered the failure. Unanswered failures come first.
+			order := cmp.Or(
+				cmp.Compare(candidate.Resolved, failed.Resolved),
+				candidate.Since.Compare(failed.Since),
 				charm.CompareUnits(name, unit),
-			) < 0
-			if !ok || earlier {
+			)
+			if !ok || order < 0 {
 				unit = name
-				failed = of
+				failed = candidate
 				ok = true
 			}
 		}
@@ -182,10 +192,10 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 
 // machinesInTrouble returns the machines that need an operator. lost has the units that are lost with their
 // machine, by machine.
-func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []trouble) {
+func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (troubles []trouble) {
 	for id, m := range e.status.Machines {
-		_, is := importances()[string(m.State)]
-		if !is && m.Trouble == nil {
+		_, isInTrouble := importances()[string(m.State)]
+		if !isInTrouble && m.Trouble == nil {
 			continue
 		}
 
@@ -206,19 +216,26 @@ func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []tro
 		case m.State == state.MachineDown:
 			t.Why = status.LostMessage
 			t.ToDo = []status.Advice{status.StartAgent(id)}
-			for _, unit := range units {
-				if ended := e.last[unit]; ended.After(t.LastHook) {
-					t.LastHook = ended
-				}
-			}
+			t.LastHook = e.lastHookOf(units)
 		default:
+			// The machine works, but its agent reports trouble.
 			t.Word = "error"
 			t.Why = m.Trouble.Message
 			t.Since = m.Trouble.Since
 			t.ToDo = []status.Advice{{Effect: "fix that: the next attempt is at " + m.Trouble.NextRetry.Local().Format(time.DateTime)}}
 		}
-		all = append(all, t)
+		troubles = append(troubles, t)
 	}
 
-	return all
+	return troubles
+}
+
+// lastHookOf returns when the last hook of these units ended, or zero if it is unknown.
+func (e *liveEnvironment) lastHookOf(units []string) (last time.Time) {
+	for _, unit := range units {
+		if ended := e.last[unit]; ended.After(last) {
+			last = ended
+		}
+	}
+	return last
 }

@@ -48,7 +48,8 @@ type server struct {
 	began     time.Time // the origin of the timeline
 }
 
-// Serve prints the page's link, and serves it until ctx is done.
+// Serve prints the page's link, and serves the page until ctx is done. It returns an error if it cannot listen, or if it
+// can no longer serve.
 func Serve(ctx context.Context, o Options) error {
 	l, err := listen(ctx, o.Listen)
 	if err != nil {
@@ -69,18 +70,10 @@ func Serve(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 
-	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", l.Addr(), token) }
-	firstLink := link(g.token)
-	used := make(chan struct{}) // closed once a browser has used a link
-	closeUsed := sync.OnceFunc(func() { close(used) })
-	g.used = func(nextToken string) {
-		closeUsed()
-		fmt.Fprintf(o.Streams.Err, "the link has been used; for another browser: %s\n", link(nextToken))
-	}
-	fmt.Fprintln(o.Streams.Out, firstLink)
+	firstLink, used := announceLinks(g, l.Addr(), o.Streams)
 
+	// Deferred calls run in reverse order. stop must run before Wait, since both goroutines end only with ctx.
 	var running sync.WaitGroup
-	// Deferred calls run last first: both goroutines end only with ctx.
 	defer running.Wait()
 	defer stop()
 
@@ -106,6 +99,23 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
+// announceLinks prints the page's first link and, whenever a browser has used a link, the next one. It returns the first
+// link, and a channel that is closed once a browser has used a link.
+func announceLinks(g *guard, address net.Addr, s console.Streams) (firstLink string, used <-chan struct{}) {
+	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", address, token) }
+	firstLink = link(g.token)
+
+	closed := make(chan struct{})
+	closeOnce := sync.OnceFunc(func() { close(closed) })
+	g.used = func(nextToken string) {
+		closeOnce()
+		fmt.Fprintf(s.Err, "the link has been used; for another browser: %s\n", link(nextToken))
+	}
+
+	fmt.Fprintln(s.Out, firstLink)
+	return firstLink, closed
+}
+
 // listen opens the page's socket. It returns an error for an address that other hosts can reach.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	if err := checkAddress(address); err != nil {
@@ -128,14 +138,15 @@ func checkAddress(address string) error {
 	return nil
 }
 
+// isLoopback reports whether host is localhost or an IP address of this host only.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openBrowser makes a browser open a file that leads to the link, since other users can see the arguments of
-// a process. The file is in the home directory, and is not hidden, since a browser that is a snap sees
-// neither /tmp nor hidden files. openBrowser removes the file once the link was used, or ctx is done.
+// openBrowser makes a browser open a file that leads to the link. The link is not an argument of the browser, since other
+// users can see the arguments of a process. The file is in the home directory and not hidden, since a browser that is a
+// snap sees neither /tmp nor hidden files. openBrowser removes the file once the link was used, or ctx is done.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -164,6 +175,7 @@ func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 	return nil
 }
 
+// newServer returns the server of the page. port is the port on which it is served.
 func newServer(o Options, port string) (*server, error) {
 	t, err := template.New("").Funcs(templateFunctions()).ParseFS(static, "static/*.html")
 	if err != nil {
@@ -218,7 +230,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// render executes a template.
+// render returns the output of a template. A template that fails is an internal error.
 func (s *server) render(name string, data any) string {
 	var b strings.Builder
 	if err := s.templates.ExecuteTemplate(&b, name, data); err != nil {
@@ -227,6 +239,7 @@ func (s *server) render(name string, data any) string {
 	return strings.TrimSpace(b.String())
 }
 
+// write answers a request with a template.
 func (s *server) write(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// A failed write means that the browser is gone.

@@ -43,20 +43,20 @@ var errBadRequest = errors.New("bad request")
 // entry is a value with its name. A value in a list has no name.
 type entry struct {
 	Name, Text string
-	Below      []entry
+	Below      []entry // the members of a dictionary or list
 }
 
-// serveDetail answers with the details of a unit, a hook run, a service or a relation, as the request names
-// it.
+// serveDetail answers with the details of the unit, hook run, service or relation that the request names.
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), detailTimeout)
 	defer cancel()
 
 	d, err := state.Read(ctx, s.Environment.State, func(v *state.View) (detail, error) {
 		unit := r.FormValue("unit")
-		run := r.FormValue("run")
+		run := r.FormValue("run") // the number of a hook run of the unit
+		needsUnit := unit != "" || run != ""
 		switch {
-		case (unit != "" || run != "") && !charm.IsUnit(unit):
+		case needsUnit && !charm.IsUnit(unit):
 			return detail{}, fmt.Errorf("%q is not a unit's name: %w", unit, errBadRequest)
 		case run != "":
 			return readRun(v, unit, run)
@@ -81,19 +81,21 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readRun reads a run of a hook, with the hook's output.
+// readRun reads a run of a unit's hook, with the hook's output. seq is the number of the run. It returns ErrNotFound if
+// the store no longer has that run.
 func readRun(v *state.View, unit, seq string) (detail, error) {
 	runs, err := v.HookRuns(unit)
+	if err != nil {
+		return detail{}, err
+	}
 	i := slices.IndexFunc(runs, func(r state.HookRun) bool { return strconv.FormatInt(r.Seq, 10) == seq })
-	if err != nil || i < 0 {
-		return detail{}, cmp.Or(err,
-			fmt.Errorf("hook %s is not among the last ones of unit %q: %w", seq, unit, state.ErrNotFound))
+	if i < 0 {
+		return detail{}, fmt.Errorf("hook %s is not among the last hooks of unit %q: %w", seq, unit, state.ErrNotFound)
 	}
 
 	d := detail{Title: runs[i].Hook, Unit: unit, Run: &runs[i]}
-	d.Lines, err = logs.Read(v, logs.Filter{Sources: []string{unit}, Since: d.Run.Started, Matches: func(l logs.Line) bool {
-		return l.Hook == d.Run.Hook && !l.Time.After(d.Run.Ended)
-	}})
+	isOfRun := func(l logs.Line) bool { return l.Hook == d.Run.Hook && !l.Time.After(d.Run.Ended) }
+	d.Lines, err = logs.Read(v, logs.Filter{Sources: []string{unit}, Since: d.Run.Started, Matches: isOfRun})
 	return d, err
 }
 
@@ -111,59 +113,59 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	// Settings of relations may contain secrets.
 	u.HideSettings()
 
-	// The status has the words that the list of units shows.
-	all, err := status.Read(v, status.Options{Now: time.Now(), Globs: []string{name}})
+	// The detail shows the same words as the list of units.
+	listed, err := status.Read(v, status.Options{Now: time.Now(), Globs: []string{name}})
 	if err != nil {
 		return detail{}, err
 	}
 
 	service, _, _ := charm.ParseUnit(name)
-	inList := all.Services[service].Units[name]
+	unit := listed.Services[service].Units[name]
 	d := detail{
 		Title:   name,
 		Unit:    name,
-		Word:    inList.Word(),
-		Why:     s.why(inList),
-		Since:   inList.Since(),
-		InError: inList.Word() == "error",
+		Word:    unit.Word(),
+		Why:     s.why(unit),
+		Since:   unit.Since(),
+		InError: unit.Word() == "error",
 		Shown:   &u,
 		Runs:    runs,
 	}
-	for _, r := range u.Relations {
-		d.Relations = append(d.Relations, entry{
-			Name:  fmt.Sprintf("%s, with %s", r.Endpoint, r.Service),
-			Below: newEntries(r),
-		})
-	}
 
-	// The page shows hooks and relations separately.
+	// The page shows hooks and relations apart from the facts.
+	for _, r := range u.Relations {
+		name := fmt.Sprintf("%s, with %s", r.Endpoint, r.Service)
+		d.Relations = append(d.Relations, entry{Name: name, Below: newEntries(r)})
+	}
 	u.Hooks = nil
 	u.Relations = nil
 	d.Facts = newEntries(u)
 	return d, nil
 }
 
-// readOfStatus reads a service or, if service is empty, a relation with the settings of its members.
+// readOfStatus reads a service or, if service is empty, a relation with the settings of its members. It returns
+// ErrNotFound if there is no such service or relation.
 func readOfStatus(v *state.View, service, relation string) (detail, error) {
-	var globs []string // nil for everything
 	if service != "" {
-		globs = []string{service}
-	}
-	all, err := status.Read(v, status.Options{Globs: globs})
-	if err != nil {
-		return detail{}, err
-	}
-	if s, ok := all.Services[service]; ok {
+		matching, err := status.Read(v, status.Options{Globs: []string{service}})
+		if err != nil {
+			return detail{}, err
+		}
+		s, ok := matching.Services[service]
+		if !ok {
+			return detail{}, fmt.Errorf("application %q: %w", service, state.ErrNotFound)
+		}
+
 		return detail{Title: service, Facts: newEntries(s)}, nil
 	}
 
-	r, ok := all.Relations[relation]
-	if !ok || service != "" {
-		what := cmp.Or(relation, "relation")
-		if service != "" {
-			what = fmt.Sprintf("application %q", service)
-		}
-		return detail{}, fmt.Errorf("%s: %w", what, state.ErrNotFound)
+	everything, err := status.Read(v, status.Options{})
+	if err != nil {
+		return detail{}, err
+	}
+	r, ok := everything.Relations[relation]
+	if !ok {
+		return detail{}, fmt.Errorf("%s: %w", cmp.Or(relation, "relation"), state.ErrNotFound)
 	}
 
 	data, err := readRelationData(v, relation, r)
@@ -173,8 +175,8 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 	}, err
 }
 
-// readRelationData returns the settings in a relation, by application and unit. A damaged record has no settings,
-// since the page shows it elsewhere. A unit may not have entered the relation yet.
+// readRelationData returns the settings in a relation, by application and unit. It returns no settings for a unit that
+// has not entered the relation yet, and for a damaged record, which the page shows in a different place.
 func readRelationData(v *state.View, relation string, r status.Relation) (map[string]map[string]string, error) {
 	// The status has a relation of that name, so there is a number.
 	id, _ := strconv.Atoi(strings.TrimPrefix(relation, "relation-"))
@@ -188,18 +190,18 @@ func readRelationData(v *state.View, relation string, r status.Relation) (map[st
 		data[name] = app.Values
 
 		for unit := range end.Units {
-			own, err := v.Settings(id, unit)
+			settings, err := v.Settings(id, unit)
 			if state.IgnoreNotFound(err) != nil && !v.Skips(err) {
 				return nil, err
 			}
-			data[unit] = own.Values
+			data[unit] = settings.Values
 		}
 	}
 
 	return data, nil
 }
 
-// newEntries returns the lines of a value's YAML, with secrets hidden as in logs.
+// newEntries returns the members of a value's YAML as entries, with secrets hidden as in logs.
 func newEntries(value any) []entry {
 	var n yaml.Node
 	if err := n.Encode(value); err != nil {
@@ -208,7 +210,9 @@ func newEntries(value any) []entry {
 	return newEntry("", &n).Below
 }
 
+// newEntry returns the entry of a YAML node, with its members below it.
 func newEntry(name string, n *yaml.Node) entry {
+	// A text counts as a secret by its name, as in password=...
 	e := entry{Name: name, Text: strings.TrimPrefix(text.HideSecrets(name+"="+n.Value), name+"=")}
 	for i, c := range n.Content {
 		switch {

@@ -27,6 +27,7 @@ type Environment struct {
 	Owed func(v *state.View, unit string) (string, error)
 }
 
+// templateFunctions returns the functions that the page's templates call.
 func templateFunctions() template.FuncMap {
 	return template.FuncMap{
 		"text":  func(s string) string { return text.Escape(text.HideSecrets(s)) },
@@ -35,23 +36,27 @@ func templateFunctions() template.FuncMap {
 		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },
 		"took":  func(from, to time.Time) string { return to.Sub(from).Round(time.Millisecond).String() },
 		"any":   func(t time.Time) bool { return !t.IsZero() },
-		"lower": strings.ToLower, "isUnit": charm.IsUnit, "steps": splitSteps, "isTime": isTime,
+		"lower": strings.ToLower,
+
+		"isUnit": charm.IsUnit,
+		"steps":  splitSteps,
+		"isTime": isTime,
 	}
 }
 
 // shorten returns the beginning of a text, of at most n characters. It cuts the text after a word, and ends it with
 // an ellipsis. A word that is longer than half of n is cut.
 func shorten(n int, s string) string {
-	all := []rune(s)
-	if len(all) <= n {
+	runes := []rune(s)
+	if len(runes) <= n {
 		return s
 	}
 
-	begin := string(all[:n-1])
-	if end := strings.LastIndexFunc(string(all[:n]), unicode.IsSpace); end > len(begin)/2 {
-		begin = begin[:end]
+	beginning := string(runes[:n-1])
+	if end := strings.LastIndexFunc(string(runes[:n]), unicode.IsSpace); end > len(beginning)/2 {
+		beginning = beginning[:end]
 	}
-	return strings.TrimRightFunc(begin, unicode.IsSpace) + "…"
+	return strings.TrimRightFunc(beginning, unicode.IsSpace) + "…"
 }
 
 // liveEnvironment has the rows of an environment.
@@ -66,6 +71,7 @@ type liveEnvironment struct {
 	stop   context.CancelFunc // stops the goroutine that fills the feed; nil if no goroutine fills it
 }
 
+// newLiveEnvironment returns an environment that reads everything at its first read.
 func newLiveEnvironment(s *server) *liveEnvironment {
 	e := &liveEnvironment{
 		server: s,
@@ -78,6 +84,7 @@ func newLiveEnvironment(s *server) *liveEnvironment {
 	return e
 }
 
+// close stops the goroutine that fills the feed, if there is one.
 func (e *liveEnvironment) close() {
 	if e.stop != nil {
 		e.stop()
@@ -95,6 +102,7 @@ func (s *server) askEnvironment(ctx context.Context) error {
 	})
 }
 
+// await blocks until the feed has a change, or ctx is done.
 func (e *liveEnvironment) await(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -103,44 +111,30 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 	return nil
 }
 
-// read reads the whole environment at the first call, and when more than units has changed. Otherwise it reads
-// only the units that have changed.
+// read returns all rows of the environment. It reads the whole environment at the first call, and if more than units has
+// changed. Otherwise it reads only the units that have changed.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	changes := e.feed.Take()
 	if changes.Err != nil {
-		// This is known only now: if the read fails, a later read must start the next watch.
+		// The watch has ended with an error. This read or, if it fails, a later read starts the next watch.
 		e.close()
 	}
 
-	options := status.Options{Now: time.Now()}
-	var units []string
-	var revision int64
-	err := e.Environment.State.View(ctx, func(v *state.View) (err error) {
-		if changes.All {
-			err = e.readAll(v, options)
-		} else {
-			units, changes.All, err = e.refresh(v, options, changes.Changes)
-		}
-		if err != nil {
-			return err
-		}
-
-		revision, err = v.Revision()
-		return err
-	})
+	changed, err := e.readChanges(ctx, changes.All, changes.Changes)
 	if err != nil {
 		e.feed.Invalidate()
 		return nil, err
 	}
 
 	if e.stop == nil {
-		if err := e.watch(ctx, revision); err != nil {
+		if err := e.watch(ctx, changed.revision); err != nil {
 			e.feed.Invalidate()
 			return nil, err
 		}
 	}
 
-	if changes.All {
+	units := changed.units
+	if changed.all {
 		e.rows = rows{}
 		for _, s := range e.status.Services {
 			units = slices.AppendSeq(units, maps.Keys(s.Units))
@@ -149,16 +143,49 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 
 	e.putUnits(units)
 	e.putOthers()
-	all := maps.Clone(e.rows)
-	// Hooks of units that are gone have no lane, so the page does not show them.
-	maps.Copy(all, e.runs)
-	return all, nil
+
+	shown := maps.Clone(e.rows)
+	// e.runs can have hooks of units that are gone. The page does not show them, since these units have no lane.
+	maps.Copy(shown, e.runs)
+	return shown, nil
 }
 
-// watch starts a goroutine that fills the feed until the watcher ends, or ctx is done.
+// readResult says what a read has changed in the status.
+type readResult struct {
+	units    []string // the units that have changed, unless all is true
+	all      bool     // everything must be drawn again
+	revision int64    // the revision that was read
+}
+
+// readChanges updates the status and the hooks, at one revision. If all is true, it reads the whole environment.
+// Otherwise it reads only what the changes concern.
+func (e *liveEnvironment) readChanges(
+	ctx context.Context,
+	all bool,
+	changes []state.KeyChange,
+) (r readResult, err error) {
+	options := status.Options{Now: time.Now()}
+	r.all = all
+	err = e.Environment.State.View(ctx, func(v *state.View) (err error) {
+		if r.all {
+			err = e.readAll(v, options)
+		} else {
+			r.units, r.all, err = e.refresh(v, options, changes)
+		}
+		if err != nil {
+			return err
+		}
+
+		r.revision, err = v.Revision()
+		return err
+	})
+	return r, err
+}
+
+// watch starts a goroutine that fills the feed with the changes after the revision, until the watch ends or ctx is done.
 func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 	ctx, stop := context.WithCancel(ctx)
-	w, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
+	watcher, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
 	if err != nil {
 		stop()
 		return err
@@ -166,13 +193,14 @@ func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 
 	e.stop = stop
 	go func() {
-		defer w.Close()
-		e.feed.End(e.feed.Collect(ctx, w))
+		defer watcher.Close()
+		e.feed.End(e.feed.Collect(ctx, watcher))
 	}()
 
 	return nil
 }
 
+// readAll reads the status of the whole environment, and the hooks of the last hour.
 func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err error) {
 	e.status, err = status.Read(v, options)
 	if err != nil {
@@ -223,18 +251,18 @@ func (e *liveEnvironment) refresh(
 	return units, all, nil
 }
 
-// runView is a hook in the timeline. Run is nil while the hook runs.
+// runView is a hook in the timeline.
 type runView struct {
 	ID, Unit, Name string
-	Run            *state.HookRun
-	From, Took     float64 // in seconds
+	Run            *state.HookRun // nil while the hook runs
+	From, Took     float64        // in seconds; From counts from the beginning of the timeline
 }
 
 // shortestDrawn is the minimum width of a hook, in seconds. A browser does not draw a rectangle without
 // width, so nobody could click it. The rectangle's stroke makes it wide enough for a finger.
 const shortestDrawn = 0.01
 
-// putRuns puts a unit's hooks into the timeline, up to the number that the timeline shows.
+// putRuns puts a unit's hooks into the timeline. Of one unit, the timeline shows at most state.MaxHookRuns hooks.
 func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 	for _, r := range runs {
 		if first, ok := e.first[unit]; !ok || r.Started.Before(first) {
@@ -245,7 +273,11 @@ func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 		}
 
 		v := runView{
-			ID: fmt.Sprintf("run/%s/%d", unit, r.Seq%state.MaxHookRuns), Unit: unit, Name: r.Hook, Run: &r,
+			// A newer hook with the same id replaces the oldest one.
+			ID:   fmt.Sprintf("run/%s/%d", unit, r.Seq%state.MaxHookRuns),
+			Unit: unit,
+			Name: r.Hook,
+			Run:  &r,
 			From: r.Started.Sub(e.began).Seconds(),
 			Took: max(r.Ended.Sub(r.Started).Seconds(), shortestDrawn),
 		}
@@ -264,9 +296,9 @@ type unitView struct {
 func (e *liveEnvironment) putUnits(names []string) {
 	for _, name := range names {
 		// The names are keys of the store, so they are valid.
-		service, n, _ := charm.ParseUnit(name)
-		running := "run/" + name + "/now"
-		for _, id := range []string{"env/unit/" + name, "env/lane/" + name, running} {
+		service, number, _ := charm.ParseUnit(name)
+		runningID := "run/" + name + "/now"
+		for _, id := range []string{"env/unit/" + name, "env/lane/" + name, runningID} {
 			delete(e.rows, id)
 		}
 		u, ok := e.status.Services[service].Units[name]
@@ -274,21 +306,23 @@ func (e *liveEnvironment) putUnits(names []string) {
 			continue
 		}
 
-		view := unitView{
-			Name: name, Word: u.Word(), Message: e.Environment.Explain(u), Unit: u,
-		}
-		order := fmt.Sprintf("%s/%09d", service, n)
+		view := unitView{Name: name, Word: u.Word(), Message: e.Environment.Explain(u), Unit: u}
+		order := fmt.Sprintf("%s/%09d", service, number)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
-		if _, ran := e.first[name]; ran || u.Running != nil {
+
+		_, hasRun := e.first[name]
+		if hasRun || u.Running != nil {
 			e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
 		}
 
-		if r := u.Running; r != nil {
-			// A running hook ends beyond the current time.
-			e.rows.put("runs/"+name, running, "",
-				e.render("run", runView{
-					ID: running, Unit: name, Name: r.Name, From: r.Since.Sub(e.began).Seconds(), Took: 1e7,
-				}))
+		if running := u.Running; running != nil {
+			e.rows.put("runs/"+name, runningID, "", e.render("run", runView{
+				ID:   runningID,
+				Unit: name,
+				Name: running.Name,
+				From: running.Since.Sub(e.began).Seconds(),
+				Took: 1e7, // beyond the current time
+			}))
 		}
 	}
 }
@@ -302,7 +336,8 @@ type serviceView struct {
 	Chips   []*serviceView // its subordinates
 }
 
-// newServiceViews returns a view of each service, and the counts of all services together.
+// newServiceViews returns a view of each service, and the counts of all services together. The views include services
+// that only a relation names, since their records are missing or do not decode. Their boxes show only the name.
 func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, total serviceView) {
 	views = map[string]*serviceView{}
 	total = serviceView{Counts: map[string]int{}}
@@ -320,6 +355,13 @@ func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, tota
 			}
 		}
 		views[name] = v
+	}
+	for _, r := range e.status.Relations {
+		for name := range r.Services {
+			if views[name] == nil {
+				views[name] = &serviceView{Name: name, Counts: map[string]int{}}
+			}
+		}
 	}
 
 	for _, name := range names {
@@ -342,31 +384,29 @@ func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
 
 	for id, r := range e.status.Relations {
 		provider, consumer := r.Ends()
+		if views[provider] == nil || views[consumer] == nil {
+			continue // the damaged record of the relation does not name two ends
+		}
 		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
 
 		list := "relations"
 		if r.State() == state.RelationError {
-			// This list is above the boxes, so that nothing hides the relation.
+			// The page draws this list above the boxes, so that no box hides the relation.
 			list = "failing"
 		}
-		e.rows.put(
-			list,
-			"env/relation/"+id,
-			id,
-			e.render("relation", map[string]any{
-				"ID":       id,
-				"Relation": r,
-				"Provider": provider,
-				"Consumer": consumer,
-			}),
-		)
+		e.rows.put(list, "env/relation/"+id, id, e.render("relation", map[string]any{
+			"ID":       id,
+			"Relation": r,
+			"Provider": provider,
+			"Consumer": consumer,
+		}))
 	}
 
 	for i, boxes := range g.arrange() {
 		rank := fmt.Sprintf("env/rank/%03d", i)
 		e.rows.put("services", rank, rank, e.render("rank", rank))
-		for k, name := range boxes {
-			e.rows.put(rank, "env/service/"+name, fmt.Sprintf("%03d", k), e.render("service", views[name]))
+		for place, name := range boxes {
+			e.rows.put(rank, "env/service/"+name, fmt.Sprintf("%03d", place), e.render("service", views[name]))
 		}
 	}
 }
@@ -376,7 +416,7 @@ func (e *liveEnvironment) putOthers() {
 	views, total := e.newServiceViews()
 	e.putDiagram(views)
 	for id, m := range e.status.Machines {
-		// Zeros make the text order numeric.
+		// Machines are sorted by number, since leading zeros make the order of texts numeric.
 		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id),
 			e.render("machine", map[string]any{"ID": id, "Machine": m}))
 	}
@@ -398,12 +438,12 @@ func (e *liveEnvironment) putTimeline() {
 	quiet := 0
 	for _, s := range e.status.Services {
 		for name, u := range s.Units {
-			began, ran := e.first[name]
-			if u.Running != nil && (!ran || u.Running.Since.Before(began)) {
+			began, hasRun := e.first[name]
+			isRunningFirst := u.Running != nil && (!hasRun || u.Running.Since.Before(began))
+			if isRunningFirst {
 				began = u.Running.Since
-				ran = true
 			}
-			if !ran {
+			if !hasRun && !isRunningFirst {
 				quiet++
 				continue
 			}
@@ -423,4 +463,9 @@ func (e *liveEnvironment) putTimeline() {
 
 // box returns the service whose box contains this service: the service itself, or the first principal of a
 // subordinate.
-func (v *serviceView) box() string { return append(slices.Clone(v.Principal), v.Name)[0] }
+func (v *serviceView) box() string {
+	if len(v.Principal) > 0 {
+		return v.Principal[0]
+	}
+	return v.Name
+}

@@ -25,7 +25,7 @@ type FleetView struct {
 	State  string // one word
 	Colour console.Colour
 	Why    string
-	Hints  []string    // commands with the time to type them
+	Hints  []string    // commands, and when to type them
 	Facts  [][2]string // lines of the status, each with its name and its text
 	Steps  []string    // the names of the steps of an update
 	Tables []FleetTable
@@ -39,20 +39,23 @@ type FleetTable struct {
 	Table *console.Table
 }
 
+// liveFleet has the rows of the boot servers.
 type liveFleet struct {
 	*server
-	revision  int64
-	changesAt time.Time
+	revision  int64     // the revision that the last read has read
+	changesAt time.Time // the same as in the FleetView of the last read
 }
 
 func (f *liveFleet) close() {}
 
 func (f *liveFleet) ask(ctx context.Context) error { return f.Fleet.Ask(ctx) }
 
+// await blocks until a record has changed since the last read, or until changesAt.
 func (f *liveFleet) await(ctx context.Context) error {
 	return backoff.Until(ctx, f.changesAt, func(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) })
 }
 
+// read returns all rows of the boot servers.
 func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	view, revision, err := f.Fleet.Read(ctx)
 	if err != nil {
@@ -65,51 +68,51 @@ func (f *liveFleet) read(ctx context.Context) (rows, error) {
 
 // renderRows returns the rows of the boot servers' page.
 func (f *liveFleet) renderRows(view FleetView) rows {
-	all := rows{}
-	all.put("fleet/state", "fleet/summary", "", f.render("fleet-state", map[string]any{
+	rendered := rows{}
+	rendered.put("fleet/state", "fleet/summary", "", f.render("fleet-state", map[string]any{
 		"View":  view,
 		"Class": classOf(view.Colour),
 	}))
 
 	for i, fact := range view.Facts {
 		id := fmt.Sprintf("fleet/fact/%02d", i)
-		all.put("fleet/facts", id, id,
+		rendered.put("fleet/facts", id, id,
 			f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
 	}
 
-	for i, t := range view.Tables {
-		list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
-		var heading []string
-		n := 0
-		for colour, cells := range t.Table.All() {
-			// The first row is the heading.
-			if heading == nil {
-				heading = cells
-				all.put("fleet/tables", list+"-table", fmt.Sprint(i),
-					f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
-				continue
-			}
-
-			n++
-			all.put(
-				list,
-				list+"/"+cells[0],
-				fmt.Sprintf("%06d", n),
-				f.render("cells", map[string]any{
-					"ID":      list + "/" + cells[0],
-					"Class":   classOf(colour),
-					"Heading": heading,
-					"Cells":   cells,
-					"Steps":   view.Steps,
-				}),
-			)
-		}
+	for i, table := range view.Tables {
+		f.putTable(rendered, i, table, view.Steps)
 	}
-
-	return all
+	return rendered
 }
 
-// classOf returns the style for a colour of neco's output.
+// putTable adds the rows of the i-th table to rendered: one with its title and heading, and one for each of its rows.
+func (f *liveFleet) putTable(rendered rows, i int, t FleetTable, steps []string) {
+	list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
+	var heading []string
+	number := 0
+	for colour, cells := range t.Table.All() {
+		// The first row is the heading.
+		if heading == nil {
+			heading = cells
+			rendered.put("fleet/tables", list+"-table", fmt.Sprint(i),
+				f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
+			continue
+		}
+
+		number++
+		id := list + "/" + cells[0]
+		rendered.put(list, id, fmt.Sprintf("%06d", number), f.render("cells", map[string]any{
+			"ID":      id,
+			"Class":   classOf(colour),
+			"Heading": heading,
+			"Cells":   cells,
+			"Steps":   steps,
+		}))
+	}
+}
+
+// classOf returns the style for a colour of neco's output, or "" for other colours.
 func classOf(colour console.Colour) string {
 	return map[console.Colour]string{
 		console.Red:    "error",
@@ -124,15 +127,16 @@ func isTime(cell string) bool {
 	return err == nil
 }
 
-// splitSteps returns the style and the title of each step in a server's bar.
+// splitSteps returns the style and the title of each step in a server's bar. Each character of the bar is the state of
+// one step. names has the names of the steps.
 func splitSteps(bar string, names []string) (steps [][2]string) {
+	styles := map[rune]string{'#': "active", '>': "running", '!': "error"}
 	for i, sign := range bar {
 		title := fmt.Sprint(i + 1)
 		if i < len(names) {
 			title += " " + names[i]
 		}
-		steps = append(steps,
-			[2]string{map[rune]string{'#': "active", '>': "running", '!': "error"}[sign], title})
+		steps = append(steps, [2]string{styles[sign], title})
 	}
 
 	return steps

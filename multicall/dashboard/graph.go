@@ -12,8 +12,8 @@ type graph struct {
 	lines [][2]string
 }
 
-// arrange returns the boxes in rows. A service is above the services whose relations it requires. Within a row, it
-// is placed so that few lines cross. Services without relations come last.
+// arrange returns the boxes in rows. A service is above the services that provide its relations. Within a row, it is
+// placed so that few lines cross. Services without relations come last.
 func (g graph) arrange() [][]string {
 	rank := g.rankBoxes()
 	last := 0
@@ -25,6 +25,8 @@ func (g graph) arrange() [][]string {
 		arranged[rank[box]] = append(arranged[rank[box]], box)
 	}
 
+	// A pass sorts each row by the places of its boxes' neighbours. It takes several passes, since a pass also moves the
+	// neighbours.
 	place := map[string]float64{} // the distance of each box from the middle of its row
 	for range 5 {
 		for _, row := range arranged {
@@ -44,12 +46,14 @@ func (g graph) arrange() [][]string {
 // ranks boxes without lines last.
 func (g graph) rankBoxes() map[string]int {
 	rank := map[string]int{}
-	onPath := map[string]bool{}
+	onPath := map[string]bool{} // the boxes from which the current call has come; a box that is reached again is a cycle
 
-	// sink ranks a box, and the boxes to which its lines lead.
+	// sink gives the box at least this depth, and places the boxes to which its lines lead below it.
 	var sink func(box string, depth int)
 	sink = func(box string, depth int) {
-		if old, ranked := rank[box]; ranked && depth <= old || onPath[box] {
+		old, isRanked := rank[box]
+		isDeepEnough := isRanked && depth <= old
+		if isDeepEnough || onPath[box] {
 			return
 		}
 
@@ -79,17 +83,17 @@ func (g graph) rankBoxes() map[string]int {
 // meanPlace returns the mean place of a box's neighbours, or the box's own place if it has no neighbours.
 func (g graph) meanPlace(box string, place map[string]float64) float64 {
 	sum := 0.0
-	n := 0
+	count := 0
 	for _, l := range g.lines {
 		if l[0] != l[1] && slices.Contains(l[:], box) {
-			sum += place[l[0]] + place[l[1]] - place[box]
-			n++
+			sum += place[l[0]] + place[l[1]] - place[box] // the place of the other end
+			count++
 		}
 	}
 
-	if n == 0 {
+	if count == 0 {
 		return place[box]
 	}
 
-	return sum / float64(n)
+	return sum / float64(count)
 }

@@ -22,6 +22,7 @@ type guard struct {
 	sessions map[string]bool
 }
 
+// newGuard returns a guard in front of the handler next. port is the port of the page.
 func newGuard(next http.Handler, port string) *guard {
 	return &guard{
 		next:     next,
@@ -34,7 +35,7 @@ func newGuard(next http.Handler, port string) *guard {
 // ServeHTTP serves requests of admitted browsers, and refuses all other requests.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
-	known := g.knows(r)
+	isKnown := g.knows(r)
 
 	token := r.FormValue("token")
 	switch {
@@ -43,19 +44,29 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page is served only as localhost or 127.0.0.1", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "this page is read-only", http.StatusMethodNotAllowed)
-	case token != "" && known:
-		// An admitted browser has opened a link again.
-		leadOn(w)
-	case token != "" && r.Method == http.MethodGet && g.admit(w, token):
-		leadOn(w)
 	case token != "":
-		http.Error(w, "this link has been used already, or is from another dashboard: "+
-			"open the last link in the dashboard's terminal", http.StatusForbidden)
-	case !known:
+		g.serveLink(w, r, token, isKnown)
+	case !isKnown:
 		http.Error(w, "open the last link in the dashboard's terminal", http.StatusForbidden)
 	default:
 		g.next.ServeHTTP(w, r)
 	}
+}
+
+// serveLink answers a request for a link with a token. It admits the browser if the link has not been used yet. An
+// admitted browser, for which isKnown is true, can open any link again.
+func (g *guard) serveLink(w http.ResponseWriter, r *http.Request, token string, isKnown bool) {
+	isAdmitted := isKnown
+	if !isKnown && r.Method == http.MethodGet {
+		isAdmitted = g.admit(w, token)
+	}
+	if !isAdmitted {
+		http.Error(w, "this link has been used already, or is from another dashboard: "+
+			"open the last link in the dashboard's terminal", http.StatusForbidden)
+		return
+	}
+
+	sendRefresh(w)
 }
 
 // knows reports whether the request has the cookie of an admitted browser.
@@ -68,15 +79,16 @@ func (g *guard) knows(r *http.Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	known := false
+	// Compare with all sessions, so that the time does not depend on which session matches.
+	isKnown := false
 	for session := range g.sessions {
-		known = equal(cookie.Value, session) || known
+		isKnown = equal(cookie.Value, session) || isKnown
 	}
 
-	return known
+	return isKnown
 }
 
-// admit gives a browser its cookie if the token is that of the link, and returns false otherwise. The link works only
+// admit gives a browser its cookie if the token is that of the link, and returns false otherwise. A link works only
 // once.
 func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	g.mu.Lock()
@@ -103,15 +115,15 @@ func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	return true
 }
 
-// leadOn answers with a page that opens the dashboard. It does not redirect, since a browser that has
-// followed a link from a different site would not send a strict cookie after a redirection.
-func leadOn(w http.ResponseWriter) {
+// sendRefresh answers with a page that opens the dashboard. It does not redirect, since a browser that has followed a
+// link from a different site would not send a strict cookie after a redirection.
+func sendRefresh(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// If this fails, the browser is gone, and nobody needs the page.
 	_, _ = w.Write([]byte(`<!doctype html><meta http-equiv="refresh" content="0;url=/"><link rel="icon" href="/icon.svg"><title>dashboard</title><a href="/">dashboard</a>`))
 }
 
-// hostOf returns the name of this host in the browser's request.
+// hostOf returns the name or address of this host that the browser has used in its request, without the port.
 func hostOf(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {
 		return host
@@ -119,6 +131,7 @@ func hostOf(r *http.Request) string {
 	return strings.Trim(r.Host, "[]")
 }
 
+// setHeaders sets the headers that keep other sites and caches away from the page.
 func setHeaders(h http.Header) {
 	h.Set(
 		"Content-Security-Policy",

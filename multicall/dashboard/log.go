@@ -11,28 +11,35 @@ import (
 	"bijou/state/logs"
 )
 
-// maxLogLines is how many of the log's last lines are shown.
+// maxLogLines is the maximum number of lines of the log that the page shows.
 const maxLogLines = 500
 
-// liveLog has the lines of the log that match.
+// liveLog has the last lines of the log that match a request's filter.
 type liveLog struct {
 	*server
 	filter   logs.Filter
 	lines    []logs.Line
-	revision int64
+	revision int64 // the revision that the last read has read
 }
 
+// newLiveLog returns the log with the lines that match the request's level and text. The text matches in any case.
 func newLiveLog(s *server, r *http.Request) *liveLog {
 	text := strings.ToLower(r.FormValue("text"))
-	return &liveLog{server: s, filter: logs.Filter{Level: r.FormValue("level"), Last: maxLogLines, Matches: func(l logs.Line) bool {
+	containsText := func(l logs.Line) bool {
 		return strings.Contains(strings.ToLower(l.Source+" "+l.Hook+" "+l.Message), text)
-	}}}
+	}
+
+	return &liveLog{
+		server: s,
+		filter: logs.Filter{Level: r.FormValue("level"), Last: maxLogLines, Matches: containsText},
+	}
 }
 
 func (t *liveLog) close() {}
 
 func (t *liveLog) ask(ctx context.Context) error { return t.askEnvironment(ctx) }
 
+// await blocks until the log has new lines.
 func (t *liveLog) await(ctx context.Context) error {
 	return t.Environment.State.Await(ctx, t.revision, logs.Watch())
 }
@@ -56,12 +63,13 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 	t.filter.After = ends
 	t.lines = append(t.lines, lines...)
 	t.lines = t.lines[max(0, len(t.lines)-maxLogLines):]
-	all := rows{}
+
+	rendered := rows{}
 	for _, l := range t.lines {
 		id := fmt.Sprintf("log/%s/%s/%d", l.Time.UTC().Format(time.RFC3339Nano), l.Source, l.Seq)
-		all.put("log", id, l.Time.UTC().Format("2006-01-02T15:04:05.000000000")+fmt.Sprintf(" %012d", l.Seq),
-			t.render("line", map[string]any{"ID": id, "Line": l}))
+		order := l.Time.UTC().Format("2006-01-02T15:04:05.000000000") + fmt.Sprintf(" %012d", l.Seq)
+		rendered.put("log", id, order, t.render("line", map[string]any{"ID": id, "Line": l}))
 	}
 
-	return all, nil
+	return rendered, nil
 }

@@ -38,17 +38,18 @@ func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan
 	return pulses
 }
 
-// takePulse asks the store, and returns whether it has answered within pulseTimeout, or why not.
+// takePulse sends a request to the store, and returns whether the store has answered within pulseTimeout. If it has not,
+// the result says why.
 func takePulse(ctx context.Context, ask func(ctx context.Context) error) pulse {
-	asking, cancel := context.WithTimeout(ctx, pulseTimeout)
+	askCtx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
 
-	err := ask(asking)
+	err := ask(askCtx)
 	p := pulse{Now: time.Now().UnixMilli(), Answered: err == nil}
 	switch {
 	case err == nil:
 		// The store has answered, so there is nothing to explain.
-	case asking.Err() != nil:
+	case askCtx.Err() != nil:
 		p.Why = "no answer for " + pulseTimeout.String()
 	default:
 		p.Why = err.Error()

@@ -24,6 +24,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/state/logs"
 	"bijou/state/status"
 	"bijou/state/store"
@@ -745,6 +746,63 @@ func TestDamage(t *testing.T) {
 	if !strings.Contains(note.HTML, "the record of application &#34;mysql&#34; is missing") {
 		t.Errorf("%+v", note)
 	}
+}
+
+// TestRelationOfAServiceWithoutRecord checks that the page shows a box for a service that has no units and whose record
+// is missing or damaged, if a relation names the service.
+func TestRelationOfAServiceWithoutRecord(t *testing.T) {
+	for name, damage := range map[string]func(tx *state.Tx, key string) error{
+		"missing": func(tx *state.Tx, key string) error {
+			tx.Keys().Remove(key)
+			return nil
+		},
+		"damaged": func(tx *state.Tx, key string) error { return tx.Keys().Put(key, "no record") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := statetest.New(t)
+			for _, f := range []statetest.Files{
+				statetest.MySQL(),
+				statetest.WordPress(),
+				statetest.Meta("app", "provides: {logs: syslog}\n"),
+				statetest.Meta("logger", "subordinate: true\nrequires: {host: {interface: syslog, scope: container}}\n"),
+			} {
+				statetest.AddService(t, st, f, 0)
+			}
+			related := statetest.Relate(t, st, "wordpress", "mysql")
+			subordinate := statetest.Relate(t, st, "logger", "app")
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				return errors.Join(damage(tx, "services/mysql"), damage(tx, "services/app"))
+			})
+
+			events := openStream(t, serveEnvironment(t, st).URL+"/environment")
+			page := readUntil(t, events, "env/service/", 3)
+			for _, id := range []string{
+				"env/service/mysql", "env/service/wordpress", "env/service/app",
+				"env/relation/" + related.String(), "env/relation/" + subordinate.String(),
+			} {
+				if page[id].HTML == "" {
+					t.Errorf("%s is not on the page", id)
+				}
+			}
+			if box := page["env/service/app"].HTML; !strings.Contains(box, `data-service="logger"`) {
+				t.Errorf("the subordinate is not on its principal's box: %s", box)
+			}
+		})
+	}
+}
+
+// TestRelationWithoutEnds checks that a relation whose record names no ends does not end the page.
+func TestRelationWithoutEnds(t *testing.T) {
+	st := statetest.New(t)
+	r := statetest.Pair(t, st)
+	key := keys.Relation(r.ID)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		tx.Keys().Remove(key)
+		return nil
+	})
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.Keys().Put(key, struct{}{}) })
+	events := openStream(t, serveEnvironment(t, st).URL+"/environment")
+	readUntil(t, events, "env/service/", 2)
 }
 
 // awayStore is a store that cannot be reached for a while.

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	settleInterval    = 100 * time.Millisecond // the minimum pause after a read, which combines changes
-	awayRetryInterval = time.Second
-	writeTimeout      = 10 * time.Second
+	settleInterval    = 100 * time.Millisecond // the minimum pause after a read, so that one read shows several changes
+	awayRetryInterval = time.Second            // the pause after a failed read
+	writeTimeout      = 10 * time.Second       // how long a browser can take to read an event
 )
 
-// row is a piece of the page. The whole row is sent when it has changed.
+// row is one HTML element of the page. If a part of a row changes, the whole row is sent again.
 type row struct {
 	ID    string `json:"id"`              // the id of its element
 	List  string `json:"list,omitempty"`  // the id of the element that contains it
@@ -33,6 +33,7 @@ type row struct {
 // rows are a part of the page, by id.
 type rows map[string]row
 
+// put adds a row, or replaces the row with the same id.
 func (r rows) put(list, id, order, html string) {
 	r[id] = row{id, list, order, html}
 }
@@ -45,6 +46,7 @@ type live interface {
 	await(ctx context.Context) error
 	// ask returns nil once the store has answered, or the reason why it has not.
 	ask(ctx context.Context) error
+	// close frees resources after the last read.
 	close()
 }
 
@@ -95,8 +97,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	readings := readOn(ctx, l)
 	pulses := takePulses(ctx, l.ask)
 	defer func() {
+		// Both goroutines end with ctx, and then close their channels. Wait for that.
 		stop()
-		// Wait until both goroutines have ended.
 		for range readings {
 		}
 		for range pulses {
@@ -115,23 +117,22 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 				return
 			}
 			err = events.send("pulse", p)
-		case got, ok := <-readings:
+		case latest, ok := <-readings:
 			if !ok {
 				return
 			}
-			sent, err = s.sendReading(events, event, got, sent)
+			sent, err = s.sendReading(events, event, latest, sent)
 			event = "rows"
 		}
 
-		// The browser is gone.
 		if err != nil {
-			return
+			return // the browser is gone
 		}
 	}
 }
 
 // sendReading sends the event "page", or "rows" if rows have changed since they were sent. It returns the rows that
-// the browser then has. After a failed reading, these are the former rows and a note.
+// the browser then has. After a failed reading, these are the previous rows and a note.
 func (s *server) sendReading(events *eventWriter, event string, got reading, sent rows) (rows, error) {
 	found := got.rows
 	if got.err != nil {
@@ -165,7 +166,7 @@ func differences(old, now rows) []row {
 	}
 
 	for id := range old {
-		if _, there := now[id]; !there {
+		if _, exists := now[id]; !exists {
 			changed = append(changed, row{ID: id})
 		}
 	}
@@ -174,7 +175,7 @@ func differences(old, now rows) []row {
 	return changed
 }
 
-// eventWriter sends server-sent events, which it compresses if the browser accepts that.
+// eventWriter sends server-sent events.
 type eventWriter struct {
 	w       io.Writer
 	flush   func() error
@@ -204,17 +205,18 @@ func newEventWriter(w http.ResponseWriter, r *http.Request) *eventWriter {
 	return e
 }
 
+// send sends one event with the data as JSON. It returns an error if the browser does not read the event within
+// writeTimeout.
 func (e *eventWriter) send(name string, data any) error {
 	text := bytes.NewBufferString("event: " + name + "\ndata: ")
 	encoder := json.NewEncoder(text)
-	// Only a JSON parser reads the data.
-	encoder.SetEscapeHTML(false)
+	encoder.SetEscapeHTML(false) // only a JSON parser reads the data
 	if err := encoder.Encode(data); err != nil {
 		return err
 	}
 
 	text.WriteString("\n")
-	// If this fails, there is no deadline.
+	// If this fails, the write has no time limit.
 	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := e.w.Write(text.Bytes()); err != nil {
 		return err

@@ -31,8 +31,8 @@ type Record struct {
 	Unknown map[string]any `yaml:",inline"` // keys of newer versions of bijou, which are kept
 }
 
-// Removing is the phase of an environment whose units are gone, and whose processes, store and files are
-// being removed. A repeated destruction of the environment continues in this phase.
+// Removing is the phase of an environment whose units are gone, and whose processes, store and files are being removed.
+// If the command that destroys the environment is interrupted, the next such command continues in this phase.
 const Removing = "removing"
 
 // Environment is one environment's directory and record.
@@ -41,8 +41,8 @@ type Environment struct {
 	Record
 }
 
-// Environment reads the named environment. It returns ErrNoEnvironment if it does not exist, and a different
-// error if the environment's directory was renamed.
+// Environment reads the environment called name. It returns ErrNoEnvironment if there is no such environment, and a
+// different error if the environment's directory was renamed.
 func (h Home) Environment(name string) (Environment, error) {
 	if err := CheckName(name); err != nil {
 		return Environment{}, err
@@ -151,8 +151,8 @@ func (e Environment) SecretKeys() keyfile.File {
 // LogFile returns the log file of a local machine's agent.
 func (e Environment) LogFile(id string) string { return filepath.Join(e.MachineDir(id), "agent.log") }
 
-// credentialsFolder is the directory for copies of the files that the state's URL
-// names, so that a copy of the environment's directory is complete.
+// credentialsFolder is the directory for copies of the files that the state's URL names. With these copies, a copy of the
+// environment's directory is complete.
 const credentialsFolder = "credentials"
 
 // maxCredential is the maximum size of a credential's file in bytes.
@@ -161,17 +161,18 @@ const maxCredential = 1 << 20
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
-// KeepCredentials copies the files that a store's URL names into the environment's directory, readable only
-// by their owner. It returns the URL that names the copies. It can be repeated. A copy's name contains the
-// checksum of its content, so that no copy replaces a different one that is in use.
+// KeepCredentials copies the files that a store's URL names into the environment's directory, readable only by their
+// owner. It returns the URL that names the copies. The caller can call it again. The name of a copy contains the checksum
+// of its content, so that no copy replaces a different copy that is in use. KeepCredentials refuses a secret file to which
+// other users have access.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := osutil.ReadUpTo(path, maxCredential)
 		if err != nil {
 			return "", fmt.Errorf("cannot read the file of option %q in the state's URL: %w", option, err)
 		}
-		if info, err := os.Stat(path); err == nil && (option == "key" || option == "password-file") &&
-			info.Mode().Perm()&0o077 != 0 {
+		isSecret := option == "key" || option == "password-file"
+		if isSecret && isAccessibleToOthers(path) {
 			return "", fmt.Errorf("other users have access to the file %[1]q; run: chmod 600 %[1]q", path)
 		}
 
@@ -190,7 +191,13 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 	})
 }
 
-// DropCredentials removes the copies that the state's URL does not name.
+// isAccessibleToOthers reports whether users other than the owner have any access to the file.
+func isAccessibleToOthers(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o077 != 0
+}
+
+// DropCredentials removes the copies of credentials that the state's URL does not name.
 func (e Environment) DropCredentials() error {
 	folder := filepath.Join(e.Dir, credentialsFolder)
 	entries, err := os.ReadDir(folder)
@@ -223,7 +230,9 @@ func (e Environment) LocateState(state string) (string, error) {
 		return "", fmt.Errorf("cannot find the model's directory: %w", err)
 	}
 
-	if path, isSQLite := strings.CutPrefix(state, sqliteScheme); isSQLite && path != "" && !filepath.IsAbs(path) {
+	path, isSQLite := strings.CutPrefix(state, sqliteScheme)
+	isRelative := path != "" && !filepath.IsAbs(path)
+	if isSQLite && isRelative {
 		return sqliteScheme + filepath.Join(dir, path), nil
 	}
 
@@ -237,33 +246,34 @@ func (e Environment) LocateState(state string) (string, error) {
 
 const sqliteScheme = "sqlite:"
 
-// relativeURL returns the store's URL with paths relative to the environment's directory, so that the record
-// stays valid if the directory moves. If the record already names that store, its URL stays unchanged. Older
-// versions of bijou write absolute paths, and an operator may return to such a version.
+// relativeURL returns the store's URL with paths relative to the environment's directory, so that the record stays
+// valid if the directory moves. If the record already names that store, relativeURL returns the record's URL
+// unchanged. Older versions of bijou write absolute paths, and an operator may return to such a version.
 func (e Environment) relativeURL(state string) (string, error) {
-	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
-		if same, err := e.LocateState(was.State); err == nil && same == state {
-			return was.State, nil
+	if saved, err := readRecord(e.Dir); err == nil && saved.State != "" {
+		if located, err := e.LocateState(saved.State); err == nil && located == state {
+			return saved.State, nil
 		}
 	}
 
-	if rest, inside := strings.CutPrefix(state, sqliteScheme+e.Dir+"/"); inside {
-		return sqliteScheme + rest, nil
+	if relative, isInside := strings.CutPrefix(state, sqliteScheme+e.Dir+"/"); isInside {
+		return sqliteScheme + relative, nil
 	}
 
 	return mapCredentialFiles(state, func(_, path string) (string, error) {
-		if rest, inside := strings.CutPrefix(path, filepath.Join(e.Dir, credentialsFolder)+"/"); inside {
-			return filepath.Join(credentialsFolder, rest), nil
+		if relative, isInside := strings.CutPrefix(path, filepath.Join(e.Dir, credentialsFolder)+"/"); isInside {
+			return filepath.Join(credentialsFolder, relative), nil
 		}
 		return path, nil
 	})
 }
 
-// mapCredentialFiles replaces the path of each file that a store's URL names. If a URL cannot be parsed, it
-// returns the URL unchanged, since opening the URL will report the reason.
-func mapCredentialFiles(state string, path func(option, path string) (string, error)) (string, error) {
-	place, query, ok := strings.Cut(state, "?")
-	if !ok || !strings.HasPrefix(state, "etcd") {
+// mapCredentialFiles replaces the path of each credential file in a store's URL. It calls replace with the name of the
+// URL's option and the path, and returns the first error of replace. It returns a URL without such options unchanged.
+// It also returns a malformed URL unchanged, since opening that URL reports the reason.
+func mapCredentialFiles(state string, replace func(option, path string) (string, error)) (string, error) {
+	base, query, hasQuery := strings.Cut(state, "?")
+	if !hasQuery || !strings.HasPrefix(state, "etcd") {
 		return state, nil
 	}
 
@@ -274,11 +284,11 @@ func mapCredentialFiles(state string, path func(option, path string) (string, er
 		if err != nil || file == "" || !slices.Contains(credentialOptions, option) {
 			continue
 		}
-		if file, err = path(option, file); err != nil {
+		if file, err = replace(option, file); err != nil {
 			return "", err
 		}
 		parts[i] = option + "=" + strings.ReplaceAll(url.QueryEscape(file), "%2F", "/")
 	}
 
-	return place + "?" + strings.Join(parts, "&"), nil
+	return base + "?" + strings.Join(parts, "&"), nil
 }

@@ -30,8 +30,9 @@ var (
 	ErrNoEnvironment = errors.New("there is no model")
 	// ErrRemoving is returned if the environment is being removed, so that no daemon may run for it.
 	ErrRemoving = errors.New("the model is being destroyed")
-	// ErrBusy is returned if a different process is bootstrapping or destroying the environment.
-	ErrBusy = errors.New("another process is at work on it")
+	// ErrBusy is returned if a different process has locked the environment's directory, for example to bootstrap or to
+	// destroy the environment.
+	ErrBusy = errors.New("another process is working on the model")
 )
 
 var namePattern = sync.OnceValue(func() *regexp.Regexp {
@@ -111,7 +112,9 @@ const (
 
 // EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs.
 func EnvironmentName(model string) string {
-	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
+	controller, name, hasController := strings.Cut(model, ":")
+	isOwnController := controller == Controller || controller == ""
+	if hasController && isOwnController {
 		model = name
 	}
 	return strings.TrimPrefix(model, Owner+"/")
@@ -141,7 +144,7 @@ func (h Home) Choose(name string) (Environment, error) {
 	case len(names) == 1:
 		return h.Environment(names[0])
 	case len(names) > 1:
-		return Environment{}, fmt.Errorf("no model given; there are %s", strings.Join(names, ", "))
+		return Environment{}, fmt.Errorf("no model given; the models are %s", strings.Join(names, ", "))
 	}
 
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
@@ -184,8 +187,8 @@ func (h Home) SetCurrent(name string) error {
 	return nil
 }
 
-// FolderLock is the right to create or remove one environment's directory. It is a lock on the directory
-// itself, so it ends with the process and leaves no file.
+// FolderLock is the exclusive right to create, replace or remove the files of one environment. It is a lock on the
+// environment's directory itself, so the lock ends with the process and leaves no file.
 type FolderLock struct {
 	dir *os.File
 }
@@ -199,17 +202,17 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 
 	path := h.Path(name)
 	for {
-		// Other users can enter the directory, since a charm's programs may run as
-		// other users, but they cannot list it. Secret files have stricter modes.
+		// Other users can enter the directory, since a charm's programs may run as other users. They cannot list the
+		// directory, and secret files have stricter modes.
 		if err := osutil.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot create the directory of model %q: %w", name, err)
 		}
 
-		// A command that removes the environment may remove the directory just before it can be locked.
-		l, err := lockFolder(path)
-		if err != nil || l != nil {
-			return l, err
+		lock, err := lockFolder(path)
+		if err != nil || lock != nil {
+			return lock, err
 		}
+		// A command that removes the environment has removed the directory before it was locked. Create it again.
 	}
 }
 
@@ -235,8 +238,8 @@ func (l *FolderLock) Bootstrapped() bool {
 	return err == nil
 }
 
-// Clear removes all files in the directory, but not the directory itself. It removes environment.yaml last,
-// since the environment exists until then, and its removal can be repeated.
+// Clear removes all files in the directory, but not the directory itself. It removes environment.yaml last. Until then
+// the environment exists, so that the operator can repeat an interrupted removal.
 func (l *FolderLock) Clear() error {
 	entries, err := os.ReadDir(l.dir.Name())
 	if err != nil {
@@ -281,10 +284,10 @@ func removeAll(path string) error {
 		return err
 	}
 
-	// A directory whose mode cannot be changed makes the removal below fail again.
-	_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
+	// Errors are ignored, since the removal below then fails again.
+	_ = filepath.WalkDir(path, func(entryPath string, entry os.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(entryPath, 0o700)
 		}
 		return nil
 	})

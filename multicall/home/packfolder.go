@@ -30,22 +30,26 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// PackFolder writes a directory as a tar archive, whose entry "." has the directory's own mode and owner. The
-// directory may be in use. A file that grows is written with its former size. A file that shrinks is padded
-// with zeros, and a removed file is left out. changed names the files that were padded or left out. Sockets
-// and other special files are left out.
+// PackFolder writes a directory as a tar archive, whose entry "." has the directory's own mode and owner. It leaves out
+// sockets and other special files. The directory may be in use: a file that grows is written with its former size, a file
+// that shrinks is padded with zeros, and a removed file is left out. changed contains the paths of the files that were
+// padded, or left out because they were removed.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		name, rerr := filepath.Rel(dir, path)
-		if err == nil && rerr == nil {
-			err = packFile(t, path, name, d)
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(dir, path)
+		if relErr != nil {
+			return errors.Join(err, relErr)
+		}
+
+		if err == nil {
+			err = packFile(t, path, name, entry)
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShrunk) {
 			changed = append(changed, path)
-			err = nil
+			return nil
 		}
-		return errors.Join(err, rerr)
+		return err
 	})
 
 	return changed, errors.Join(err, t.Close())
@@ -53,16 +57,21 @@ func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 
 var errShrunk = errors.New("the file became shorter while it was read")
 
-// packFile writes one file, directory or symlink to the archive. It returns errShrunk if the file becomes
-// shorter during this.
-func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
-	info, err := d.Info()
-	if err != nil || !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
+// packFile writes one file, directory or symlink to the archive, under the given name. It skips special files. If a file
+// becomes shorter while packFile reads it, packFile pads it with zeros and returns errShrunk.
+func packFile(t *tar.Writer, path, name string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
 		return err
+	}
+	isSymlink := info.Mode().Type() == fs.ModeSymlink
+	isSpecial := !info.Mode().IsRegular() && !info.IsDir() && !isSymlink
+	if isSpecial {
+		return nil
 	}
 
 	target := ""
-	if info.Mode().Type() == fs.ModeSymlink {
+	if isSymlink {
 		if target, err = os.Readlink(path); err != nil {
 			return err
 		}
@@ -75,9 +84,15 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 
 	header.Name = name
 	header.Format = tar.FormatPAX
-	if !info.Mode().IsRegular() {
-		return t.WriteHeader(header)
+	if info.Mode().IsRegular() {
+		return packContent(t, path, header)
 	}
+	return t.WriteHeader(header)
+}
+
+// packContent writes a header and as many bytes of the file as the header promises. It returns errShrunk if the file has
+// become shorter.
+func packContent(t *tar.Writer, path string, header *tar.Header) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -100,38 +115,38 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	return err
 }
 
-// UnpackFolder restores a directory that PackFolder has written, completely or not at all. It writes no files
-// outside of the directory, and leaves out the entries named in without. It restores the modes of files and
-// directories, and their owners only as root.
+// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. It writes no files
+// outside of the directory, and leaves out the entries named in without. It restores the modes of files and directories,
+// and their owners only as root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
-	beside := dir + ".restored"
-	if err := removeAll(beside); err != nil {
+	temporary := dir + ".restored"
+	if err := removeAll(temporary); err != nil {
 		return err
 	}
-	if err := unpackBeside(r, beside, without); err != nil {
-		return errors.Join(fmt.Errorf("cannot unpack the archive into %q: %w", dir, err), removeAll(beside))
+	if err := unpackTemporary(r, temporary, without); err != nil {
+		return errors.Join(fmt.Errorf("cannot unpack the archive into %q: %w", dir, err), removeAll(temporary))
 	}
 
-	if err := os.Rename(beside, dir); err != nil {
-		return errors.Join(err, removeAll(beside))
+	if err := os.Rename(temporary, dir); err != nil {
+		return errors.Join(err, removeAll(temporary))
 	}
 	return osutil.SyncDir(filepath.Dir(dir))
 }
 
-// unpackBeside unpacks the archive into a new directory, without the entries named in without.
-func unpackBeside(r io.Reader, beside string, without []string) error {
-	if err := osutil.MkdirAll(beside, 0o755); err != nil {
+// unpackTemporary unpacks the archive into a new directory, without the entries named in without.
+func unpackTemporary(r io.Reader, temporary string, without []string) error {
+	if err := osutil.MkdirAll(temporary, 0o755); err != nil {
 		return err
 	}
-	if err := osutil.Untar(context.Background(), beside, r, osutil.OwnWriter); err != nil {
+	if err := osutil.Untar(context.Background(), temporary, r, osutil.OwnWriter); err != nil {
 		return err
 	}
 
 	for _, name := range without {
-		if err := removeAll(filepath.Join(beside, name)); err != nil {
+		if err := removeAll(filepath.Join(temporary, name)); err != nil {
 			return err
 		}
 	}
 
-	return osutil.SyncDir(beside)
+	return osutil.SyncDir(temporary)
 }

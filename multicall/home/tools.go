@@ -14,9 +14,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir,
-// with a symlink for each applet, and returns VERSION-SHA8. It also works if the
-// binary's own file is already gone, as after go run. It can be repeated.
+// InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir, with a symlink for each applet, and
+// returns VERSION-SHA8. It also works if the file of the running binary is already gone, as after go run. A second call
+// changes nothing.
 func InstallTools(dir, version string, applets []string) (name string, err error) {
 	name, sum, binary, err := readTools(version)
 	if err != nil {
@@ -56,15 +56,17 @@ type Fetched struct {
 // PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the
 // checksum is wrong, it writes nothing. It can be repeated.
 func PutTools(dir string, f Fetched, content io.Reader) error {
-	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
-		return fmt.Errorf("cannot store the binary %q: the end of the name does not match its SHA-256 sum %s", f.Name, f.SHA256)
+	isFolderName := filepath.Base(f.Name) == f.Name
+	hasSum := len(f.SHA256) >= 8 && strings.HasSuffix(f.Name, "-"+f.SHA256[:8])
+	if !isFolderName || !hasSum {
+		return fmt.Errorf("cannot store the binary %q: the end of the name does not match the binary's SHA-256 sum %s", f.Name, f.SHA256)
 	}
 
 	failure := fmt.Sprintf("cannot store the binary %q", f.Name)
 	// Read everything first, since writing an executable blocks forks, and the source may be slow.
 	data, err := io.ReadAll(content)
-	if got := osutil.Digest(data); err == nil && got != f.SHA256 {
-		err = fmt.Errorf("the SHA-256 sum is %s, not %s", got, f.SHA256)
+	if sum := osutil.Digest(data); err == nil && sum != f.SHA256 {
+		err = fmt.Errorf("the SHA-256 sum is %s, not %s", sum, f.SHA256)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", failure, err)
@@ -73,17 +75,18 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	return keepTools(dir, f, data, failure)
 }
 
-// keepTools writes the binary into a directory below tools, and creates the applets' symlinks.
+// keepTools writes the binary data into the directory dir/tools/NAME, and creates the applets' symlinks there. If the
+// binary cannot be written, the error begins with failure.
 func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
 	if err := osutil.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot create the tools directory: %w", err)
 	}
 
-	to := filepath.Join(folder, "bijou")
-	// The same binary is not written again, since processes run it.
-	if now, _, err := osutil.DigestFile(to); err != nil || now != f.SHA256 {
-		if err := osutil.WriteFile(to, data, 0o755, osutil.ExactMode); err != nil {
+	path := filepath.Join(folder, "bijou")
+	// Do not write the same binary again, since processes may be running it.
+	if existing, _, err := osutil.DigestFile(path); err != nil || existing != f.SHA256 {
+		if err := osutil.WriteFile(path, data, 0o755, osutil.ExactMode); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
@@ -97,7 +100,8 @@ func (e Environment) HasTools(name string) bool {
 	return err == nil
 }
 
-// SweepTools removes the directories of tools that are not in keep and not pinned.
+// SweepTools removes the directories of tools, except those named in keep and those for which pinned returns true. It
+// leaves alone directories whose name is not that of tools.
 func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
 	if err != nil {
@@ -105,8 +109,9 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 	}
 
 	for _, entry := range entries {
+		isKept := slices.Contains(keep, entry.Name()) || !toolsPattern().MatchString(entry.Name())
 		folder := filepath.Join(e.Dir, "tools", entry.Name())
-		if !slices.Contains(keep, entry.Name()) && toolsPattern().MatchString(entry.Name()) && !pinned(folder) {
+		if !isKept && !pinned(folder) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}

@@ -33,9 +33,9 @@ type places struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Use the unit files in this directory; default: /etc/systemd/system."`
 }
 
-// visit calls units and links for the files that the flags select. If the flags select unit files, jujud or both,
-// without a directory, it stops after these. Otherwise it calls links with all applets for the directory. For
-// the default directory, the user must first confirm question.
+// visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of one
+// directory. Without --dir, it calls links for the default directory only if the flags select neither unit files nor
+// jujud. Before that, the user must confirm question, in which %s stands for the directory.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -58,24 +58,29 @@ func (p places) visit(
 		}
 	}
 
-	if p.Dir == "" && (isAboutUnits || p.Jujud) {
+	isDefaultDirUnused := isAboutUnits || p.Jujud
+	if p.Dir == "" && isDefaultDirUnused {
 		return nil
 	}
-	dir := p.Dir
-	if dir == "" {
-		var err error
-		dir, err = defaultDir()
-		if err != nil {
-			return err
-		}
-		if !p.Yes {
-			if err := confirmDir(c.Streams, fmt.Sprintf(question, dir), dir); err != nil {
-				return err
-			}
-		}
+
+	dir, err := p.chooseDir(c.Streams, question)
+	if err != nil {
+		return err
+	}
+	return links(c.Streams, dir, c.Applets)
+}
+
+// chooseDir returns the directory of --dir or, after the user has confirmed question, the default directory.
+func (p places) chooseDir(s console.Streams, question string) (string, error) {
+	if p.Dir != "" {
+		return p.Dir, nil
 	}
 
-	return links(c.Streams, dir, c.Applets)
+	dir, err := defaultDir()
+	if err != nil || p.Yes {
+		return dir, err
+	}
+	return dir, confirmDir(s, fmt.Sprintf(question, dir), dir)
 }
 
 // Command is the command line of `bijou install`.
@@ -106,6 +111,7 @@ const (
 	jujuExecDir = "/usr/bin"
 )
 
+// defaultDir returns the directory for the symlinks if --dir is not given.
 func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/usr/local/bin", nil
@@ -143,8 +149,8 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 	fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 }
 
-// makeLinks creates a symlink to this binary in dir for each name, and removes symlinks for names that are
-// left out. If files of different programs are in the way, it returns an error that names all of them. It
+// makeLinks creates a symlink to this binary in dir for each name, removes symlinks for names that are left out, and
+// prints the outcome. If files of different programs are in the way, it returns an error that names all of them. It
 // returns any other error at once, since that error would repeat for each name.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
@@ -159,14 +165,14 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	outcomes := map[string]int{}
 	var refused []error
 	for _, name := range names {
-		done, err := i.makeLink(target, filepath.Join(dir, name))
+		outcome, err := i.makeLink(target, filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, errForeign):
 			refused = append(refused, err)
 		case err != nil:
 			return errors.Join(append(refused, err)...)
 		default:
-			outcomes[done]++
+			outcomes[outcome]++
 		}
 	}
 
@@ -191,9 +197,9 @@ func (i Command) removeLeftOut(target, dir string) error {
 	for _, name := range i.Without {
 		link := filepath.Join(dir, name)
 		// A missing or unreadable file is not a symlink of an earlier call.
-		to, _ := os.Readlink(link)
-		ours, _ := isBijouLink(link)
-		if !ours && to != target {
+		existing, _ := os.Readlink(link)
+		isOfBijou, _ := isBijouLink(link)
+		if !isOfBijou && existing != target {
 			continue
 		}
 
@@ -208,9 +214,9 @@ func (i Command) removeLeftOut(target, dir string) error {
 // describeOutcomes returns, in brackets, how many symlinks were created, replaced or left unchanged.
 func describeOutcomes(outcomes map[string]int) string {
 	var texts []string
-	for _, done := range []string{linked, linkedAnew, linkReplaced, linkedAlready} {
-		if n := outcomes[done]; n > 0 {
-			texts = append(texts, fmt.Sprintf("%d %s", n, done))
+	for _, outcome := range []string{linked, linkedAnew, linkReplaced, linkedAlready} {
+		if count := outcomes[outcome]; count > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", count, outcome))
 		}
 	}
 
@@ -220,15 +226,17 @@ func describeOutcomes(outcomes map[string]int) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// printJuju prints which program juju is bijou, and which is Canonical's.
+// printJuju prints whether the program juju that a shell finds is bijou's or Canonical's, and how to call the other
+// program. dir is the directory of the symlinks.
 func (i Command) printJuju(s console.Streams, dir string) {
-	other, first := applet.FindOther("juju")
+	isLeftOut := slices.Contains(i.Without, "juju")
+	other, isOtherFirst := applet.FindOther("juju")
 	switch {
-	case slices.Contains(i.Without, "juju") && other != "":
+	case isLeftOut && other != "":
 		fmt.Fprintf(s.Out, "juju is still %s, which is not bijou's; to call bijou's: bijou juju\n", other)
-	case slices.Contains(i.Without, "juju"):
+	case isLeftOut:
 		fmt.Fprintln(s.Out, "there is no symlink juju; to call bijou's: bijou juju")
-	case other != "" && first:
+	case other != "" && isOtherFirst:
 		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's; but a shell finds %s first: call bijou juju, or use --without juju\n", dir, other)
 	case other != "":
 		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's, which is %s; to give Canonical's the name: --without juju\n", dir, other)
@@ -248,20 +256,20 @@ const (
 // errForeign is returned if a file of a different program is in the way of a symlink.
 var errForeign = errors.New("the file belongs to another program")
 
-// makeLink creates one symlink, and returns the outcome. It returns errForeign if a file of a different program
-// is in the way, unless --force is given.
-func (i Command) makeLink(target, link string) (done string, err error) {
+// makeLink makes link a symlink to target, and returns the outcome, such as linked. It returns errForeign if a file of a
+// different program is in the way, unless --force is given.
+func (i Command) makeLink(target, link string) (outcome string, err error) {
 	if applet.IsSameFile(target, link) {
 		return i.updateLink(target, link)
 	}
 
-	ours, err := isBijouLink(link)
+	isOfBijou, err := isBijouLink(link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return linked, home.Symlink(target, link)
 	case err != nil:
 		return "", fmt.Errorf("cannot examine %q: %w", link, err)
-	case ours:
+	case isOfBijou:
 		return linkedAnew, home.Symlink(target, link)
 	case i.Force:
 		return linkReplaced, home.Symlink(target, link)
@@ -270,12 +278,12 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 	return "", fmt.Errorf("cannot replace %q: %w", link, errForeign)
 }
 
-// updateLink makes a symlink point to the target, and returns the outcome. It does not replace the binary
-// itself.
-func (i Command) updateLink(target, link string) (done string, err error) {
-	// Without a symlink at this path, it is the binary itself.
-	to, err := os.Readlink(link)
-	if err != nil || to == target {
+// updateLink makes link, which already leads to the file target, a symlink with exactly the path target. It returns the
+// outcome. If link is the binary itself, updateLink changes nothing.
+func (i Command) updateLink(target, link string) (outcome string, err error) {
+	existing, err := os.Readlink(link)
+	isBinary := err != nil
+	if isBinary || existing == target {
 		return linkedAlready, nil
 	}
 
@@ -285,18 +293,18 @@ func (i Command) updateLink(target, link string) (done string, err error) {
 // isBijouLink reports whether a version of bijou has created the symlink. It looks only at the name of the
 // target, which need not exist.
 func isBijouLink(link string) (bool, error) {
-	to, err := os.Readlink(link)
+	target, err := os.Readlink(link)
 	// EINVAL means that the file is not a symlink.
 	if errors.Is(err, syscall.EINVAL) {
 		return false, nil
 	}
-	return err == nil && applet.IsBijouName(filepath.Base(to)), err
+	return err == nil && applet.IsBijouName(filepath.Base(target)), err
 }
 
 // Removal is the command line of `bijou uninstall`.
 type Removal struct{ places }
 
-// Run removes symlinks to this binary or unit files, and prints one line for each.
+// Run removes unit files, or the symlinks to this binary, and prints one line for each.
 func (r Removal) Run(c *applet.Call) error {
 	return r.visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
 }
@@ -312,18 +320,19 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	var failed []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
-		to, err := os.Readlink(link)
+		target, err := os.Readlink(link)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil || to != binary && !applet.IsSameFile(link, binary) {
+
+		isOwn := err == nil && (target == binary || applet.IsSameFile(link, binary))
+		if !isOwn {
 			fmt.Fprintf(s.Err, "%s stays: it is not a symlink to %s\n", link, binary)
 			continue
 		}
 
 		if err := os.Remove(link); err != nil {
-			// Try the other symlinks first.
-			failed = append(failed, err)
+			failed = append(failed, err) // continue with the other symlinks
 			continue
 		}
 		fmt.Fprintf(s.Out, "%s: removed\n", link)
@@ -334,8 +343,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		fmt.Fprintf(s.Err, "nothing was removed: %s contains no symlink to %s\n", dir, binary)
 	}
 	if dir == jujudDir {
-		// This fails if the directory is not empty.
-		_ = os.Remove(dir)
+		_ = os.Remove(dir) // fails if the directory is not empty
 	}
 
 	return errors.Join(failed...)

@@ -15,15 +15,16 @@ import (
 	"bijou/state/osutil"
 )
 
+// unitSet has the unit files of one environment, or of neco's daemons.
 type unitSet struct {
-	owner string
+	owner string // the environment's directory, or systemd.NecoOwner
 	units []systemd.Unit
-	start string // the names of the units to enable
+	start string // the names of the units to enable, separated by spaces
 }
 
 // installUnitFiles writes the unit files that the flags select, and prints how to start them.
 func (i Command) installUnitFiles(s console.Streams) error {
-	w, err := i.selectUnits()
+	set, err := i.selectUnits()
 	if err != nil {
 		return err
 	}
@@ -33,20 +34,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return console.Hint(fmt.Errorf("cannot create the directory %q: %w", dir, err), unitFileHints(err)...)
 	}
 
-	var refused []error
-	for _, u := range w.units {
-		changed, err := systemd.Install(dir, u, w.owner, i.Force)
-		switch {
-		case err != nil:
-			refused = append(refused, err)
-		case changed:
-			fmt.Fprintf(s.Out, "%s: written\n", filepath.Join(dir, u.Name))
-		default:
-			fmt.Fprintf(s.Out, "%s: already up to date\n", filepath.Join(dir, u.Name))
-		}
-	}
-
-	if err := errors.Join(refused...); err != nil {
+	if err := i.writeUnitFiles(s, dir, set); err != nil {
 		return console.Hint(err, unitFileHints(err)...)
 	}
 	// systemd does not read a different directory, so there is nothing to start.
@@ -65,8 +53,27 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		)
 	}
 
-	fmt.Fprintf(s.Err, "to start it now and at every boot: systemctl enable --now %s\n", w.start)
+	fmt.Fprintf(s.Err, "to start it now and at every boot: systemctl enable --now %s\n", set.start)
 	return systemd.Reload()
+}
+
+// writeUnitFiles writes the unit files into dir, and prints the outcome for each. After an error it continues with the
+// next unit file. It returns all errors.
+func (i Command) writeUnitFiles(s console.Streams, dir string, set unitSet) error {
+	var errs []error
+	for _, u := range set.units {
+		changed, err := systemd.Install(dir, u, set.owner, i.Force)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case changed:
+			fmt.Fprintf(s.Out, "%s: written\n", filepath.Join(dir, u.Name))
+		default:
+			fmt.Fprintf(s.Out, "%s: already up to date\n", filepath.Join(dir, u.Name))
+		}
+	}
+
+	return errors.Join(errs...)
 }
 
 // selectUnits returns the unit files that the flags select, for neco's daemons or for an environment.
@@ -120,7 +127,9 @@ func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	if p.Machine == "" {
 		return systemd.Units(e)
 	}
-	if n, err := strconv.Atoi(p.Machine); err != nil || n < 1 || strconv.Itoa(n) != p.Machine {
+	number, err := strconv.Atoi(p.Machine)
+	isMachineID := err == nil && number >= 1 && strconv.Itoa(number) == p.Machine // without leading zeros
+	if !isMachineID {
 		return nil, console.Usage(fmt.Errorf("cannot write the unit file of machine %q: want a number from 1",
 			p.Machine))
 	}

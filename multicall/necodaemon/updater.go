@@ -27,8 +27,8 @@ func RunUpdater(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve opens the store and runs the leader's loop until this process must end, or a different binary replaces its
-// own.
+// serve opens the store and runs the leader's loop until ctx is done, or until a different binary has replaced this
+// binary.
 func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	_, version, err := OwnManifest()
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 
 	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
-		o := leader.Options{
+		options := leader.Options{
 			Store:   store,
 			Version: version,
 			Form:    host.InstalledForm(binary),
@@ -51,7 +51,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		}
 
 		return daemon.RunRoles(ctx, []daemon.Role{
-			func(ctx context.Context) error { return leader.Run(ctx, o) },
+			func(ctx context.Context) error { return leader.Run(ctx, options) },
 			func(ctx context.Context) error { return awaitReplacement(ctx, store) },
 		})
 	})
@@ -60,11 +60,12 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 // errReplaced is returned if a different executable is at this process's path.
 var errReplaced = errors.New("the executable was replaced")
 
+// executablePollInterval is the time between two checks whether the executable was replaced.
 const executablePollInterval = 2 * time.Second
 
-// awaitReplacement returns when a worker has installed a different version at this program's path, and that
-// version is proven to work. So the leader keeps running until then, and can report a release that does not
-// work.
+// awaitReplacement returns errReplaced once a worker has installed a different version at this program's path, and that
+// version is proven to work. Until then the leader keeps running, and can report a release that does not work. When ctx
+// is done, awaitReplacement returns nil.
 func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 	path, err := applet.ExecutablePath()
 	if err != nil {
@@ -81,14 +82,16 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 		case <-tick.C:
 		}
 
-		if exists := applet.IsSameFile(path, path); !exists || applet.IsSameFile(path, "/proc/self/exe") {
+		exists := applet.IsSameFile(path, path)
+		isReplaced := exists && !applet.IsSameFile(path, "/proc/self/exe")
+		if !isReplaced {
 			continue
 		}
-		proven, err := updater.Proven(ctx, store)
-		if proven {
+
+		isProven, err := updater.Proven(ctx, store)
+		if isProven {
 			return errReplaced
 		}
-
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot find out whether a different version must take over; trying again", "error", err)
 		}

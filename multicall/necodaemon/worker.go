@@ -46,62 +46,75 @@ func RunWorker(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve assembles the worker for this boot server and this binary, and runs it.
+// serve runs the worker for this boot server and this binary, until ctx is done or a different binary must continue.
 func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
-	lrn, err := g.rackNumber()
+	options, err := g.newOptions()
 	if err != nil {
 		return err
 	}
+	options.Metrics = metrics.NewRegistry()
+	options.Ready = d.Notifier.NotifyReady
 
-	manifest, version, err := OwnManifest()
-	if err != nil {
-		return err
-	}
-	binary, err := applet.ExecutablePath()
-	if err != nil {
-		return err
-	}
-
-	own := host.Options{Dir: g.Dir, Program: binary}
-	if g.Services != "" {
-		own.Services = host.ServiceCommand{Path: g.Services}
-	}
-	server, err := host.New(own)
-	if err != nil {
-		return err
-	}
-
-	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
-	if err != nil {
-		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
-	}
-	gets := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
-	slog.Info("works for a boot server", "lrn", lrn, "version", version)
-	measured := metrics.NewRegistry()
-
-	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
+	return runWithStore(ctx, g.State, g.Metrics, options.Metrics, func(store *keyspace.Space) error {
 		claimant, err := daemon.NewClaimant(g.Dir)
 		if err != nil {
 			return err
 		}
-		claimant.Moved = daemon.MovedTo(claimant.Folder)
 
-		return worker.Run(ctx, worker.Options{
-			Store:              store,
-			LRN:                lrn,
-			Claimant:           claimant,
-			Version:            version,
-			Sums:               sums,
-			Package:            gets.String(),
-			Manifest:           manifest,
-			Dir:                g.Dir,
-			Server:             server,
-			Install:            newInstaller(server, g.Dir),
-			FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)),
-			Metrics:            measured,
-			Ready:              d.Notifier.NotifyReady,
-		})
+		claimant.Moved = daemon.MovedTo(claimant.Folder)
+		options.Claimant = claimant
+		options.Store = store
+		return worker.Run(ctx, options)
 	})
+}
+
+// newOptions returns the worker's options that depend only on the flags, this host and this binary.
+func (g *necoWorkerGrammar) newOptions() (o worker.Options, err error) {
+	lrn, err := g.rackNumber()
+	if err != nil {
+		return o, err
+	}
+
+	manifest, version, err := OwnManifest()
+	if err != nil {
+		return o, err
+	}
+	binary, err := applet.ExecutablePath()
+	if err != nil {
+		return o, err
+	}
+
+	server, err := g.newHost(binary)
+	if err != nil {
+		return o, err
+	}
+	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
+	if err != nil {
+		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
+	}
+	installs := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
+	slog.Info("works for a boot server", "lrn", lrn, "version", version)
+
+	return worker.Options{
+		LRN:                lrn,
+		Version:            version,
+		Sums:               sums,
+		Package:            installs.String(),
+		Manifest:           manifest,
+		Dir:                g.Dir,
+		Server:             server,
+		Install:            newInstaller(server, g.Dir),
+		FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)),
+	}, nil
+}
+
+// newHost returns this host as the boot server. binary is the worker's program.
+func (g *necoWorkerGrammar) newHost(binary string) (*host.Host, error) {
+	options := host.Options{Dir: g.Dir, Program: binary}
+	if g.Services != "" {
+		options.Services = host.ServiceCommand{Path: g.Services}
+	}
+	return host.New(options)
 }
 
 // runWithStore calls f with the store, once the store answers. Until f ends, it serves metrics at the address,
@@ -113,11 +126,11 @@ func runWithStore(
 	m *metrics.Registry,
 	f func(store *keyspace.Space) error,
 ) error {
-	stop, err := daemon.ServeMetrics(address, m)
+	stopMetrics, err := daemon.ServeMetrics(address, m)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer stopMetrics()
 
 	var store *keyspace.Space
 	err = daemon.RetryWhileAway(ctx, func() (err error) {
@@ -131,33 +144,34 @@ func runWithStore(
 	err = daemon.WhileAdvised(ctx, store, func() error { return f(store) })
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
-		// The new executable goes on, whether or not the store was closed without an error.
+		// The new executable continues the work even if the store could not be closed.
 		return executableReexec{}
 	}
 
 	return err
 }
 
-// newRepairer returns a function that cleans up after an earlier worker. It removes downloads for releases
-// other than that of the manifest. If releases come as packages, it finishes an installation that a power
-// failure has interrupted.
-func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
+// newRepairer returns a function that cleans up after an earlier worker. The function removes downloads for releases
+// other than that of the manifest. If releases come as packages, it also finishes an installation that a power failure
+// has interrupted. ownPackage is the path of this version's package.
+func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// Finish the installation even if downloads cannot be removed.
-		left := server.RemoveOldDownloads(manifest)
+		removeErr := server.RemoveOldDownloads(manifest)
 		binary, err := applet.ExecutablePath()
 		if err != nil {
-			return errors.Join(left, err)
+			return errors.Join(removeErr, err)
 		}
 
 		if host.InstalledForm(binary) == release.Deb {
-			err = server.FinishInstallation(ctx, own)
+			err = server.FinishInstallation(ctx, ownPackage)
 		}
-		return errors.Join(left, err)
+		return errors.Join(removeErr, err)
 	}
 }
 
-// ownPackage returns the path at which the previous worker may have kept this version's package.
+// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if the
+// version has no packages.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {
@@ -166,6 +180,7 @@ func ownPackage(dir, version string) string {
 	return filepath.Join(releasesDir(dir), release.AssetName(release.Deb, v, runtime.GOARCH))
 }
 
+// releasesDir returns the directory for downloaded packages in the worker's directory.
 func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
 // rackNumber returns the boot server's logical rack number (LRN) from the flag, or from this host's file.
@@ -187,8 +202,8 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	return lrn, err
 }
 
-// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also
-// returns this program's version.
+// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also returns
+// this program's version, which is the manifest's version if the manifest has one.
 func OwnManifest() (release.Manifest, string, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -214,7 +229,8 @@ func OwnManifest() (release.Manifest, string, error) {
 	return m, cmp.Or(m.Version, applet.Version), err
 }
 
-// newInstaller returns a function that fetches the release of a request, and replaces this binary with it.
+// newInstaller returns a function that fetches the release of a request, and replaces this binary with it. dir is the
+// worker's directory.
 func newInstaller(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
 	return func(ctx context.Context, r record.Request, c record.Config) error {
 		binary, err := applet.ExecutablePath()
@@ -231,15 +247,14 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			return err
 		}
 
-		form := host.InstalledForm(binary)
+		// Fetch the release in the form in which this program was installed. Make room for it first.
 		wanted := release.Wanted{
 			Version: r.Version,
 			Sums:    r.Sums,
-			Form:    form,
+			Form:    host.InstalledForm(binary),
 			Arch:    runtime.GOARCH,
 			Dir:     releasesDir(dir),
 		}
-
 		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
 			return err
 		}
@@ -249,7 +264,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		}
 
 		return server.InstallRelease(ctx,
-			host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
+			host.Package{Form: wanted.Form, File: file, Version: r.Version, Sums: r.Sums}, binary)
 	}
 }
 
@@ -258,6 +273,7 @@ type executableReexec struct{}
 
 func (executableReexec) Error() string { return "continues as the version that was installed" }
 
+// Exec replaces this process with the executable at its path, with the same arguments.
 func (executableReexec) Exec() error {
 	path, err := applet.ExecutablePath()
 	if err == nil {

@@ -28,7 +28,8 @@ import (
 	"bijou/state"
 )
 
-// Access returns the access to machine 0, or to a machine that has an instance.
+// Access returns the access to machine 0, or to a machine that has an instance. A machine of a plugin is reached by ssh
+// at its public address.
 func (All) Access(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	switch {
 	case m.ID == "0", env.Provider == state.ProviderLocal:
@@ -61,9 +62,9 @@ func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 	}, nil
 }
 
-// loginShell changes to the directory in its first argument, if there is one. It then runs its second argument in the
-// user's login shell, as sshd does. If that argument is empty, the shell reads stdin. For users who cannot log in,
-// the shell is sh.
+// loginShell is a script for sh. It changes to the directory in its first argument, unless that is empty. It then runs
+// its second argument in the user's login shell, as sshd does. If the second argument is empty, the login shell reads
+// stdin. For users who cannot log in, the script uses sh.
 const loginShell = `[ -z "$1" ] || cd -P "$1" || exit 1
 SHELL=$(getent passwd "$(id -u)" | cut -d: -f7)
 case $SHELL in */nologin | */false) SHELL= ;; esac
@@ -104,12 +105,13 @@ func sshAccess(c ssh.Client, machineDir string) juju.Access {
 				args = append(args, "-t")
 			}
 
+			// Without a command, start a shell.
 			if line == "" {
 				line = `exec "${SHELL:-/bin/sh}"`
 			}
 
 			if dir != "" {
-				// The command has its own line, so that the shell's syntax errors quote it without cd.
+				// The command is on its own line, so that a syntax error of the shell quotes the command without cd.
 				line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
 			}
 
@@ -133,13 +135,17 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: %w", m.ID, err)
 	}
 
-	none := "bijou does not copy files of containers: only programs in the container can reach them safely"
 	return juju.Access{
 		Dir:    e.MachineDir(m.ID),
-		NoCopy: none,
+		NoCopy: "bijou does not copy files of containers: only programs in the container can reach them safely",
 		Run: func(dir, line string, _ bool) *exec.Cmd {
 			c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
-			c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}
+			c.Env = []string{
+				"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+				"HOME=/root",
+				"LANG=C.UTF-8",
+				"TERM=" + cmp.Or(os.Getenv("TERM"), "dumb"),
+			}
 			return c
 		},
 	}, nil
@@ -182,13 +188,13 @@ func firstChild(pid string) (int, error) {
 	return child, nil
 }
 
-// stateTimeout limits how long the state may take to return the provider's configuration. It is short, since
-// an environment can be destroyed without that configuration.
+// stateTimeout limits the time to read the provider's configuration from the state. It is short, since an environment can
+// be destroyed without that configuration.
 const stateTimeout = 5 * time.Second
 
-// FreeInstances stops all instances that the environment's provider has created, and reports how many have
-// stopped. It does nothing for the provider "local", whose machines are directories of the environment
-// itself.
+// FreeInstances stops all instances that the environment's provider has created. It calls progress with the number of
+// stopped instances. It does nothing for the provider "local", whose machines are directories of the environment itself.
+// If a plugin's configuration cannot be read, it only logs a warning.
 func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
@@ -222,23 +228,23 @@ const (
 // start instances at the same time. It returns an error if some are still running after maxStopPasses passes.
 func stopInstances(ctx context.Context, p provider.Provider, uuid string, progress func(state.Steps)) error {
 	for range maxStopPasses {
-		left, err := listInstances(ctx, p, uuid)
-		if err != nil || len(left) == 0 {
+		running, err := listInstances(ctx, p, uuid)
+		if err != nil || len(running) == 0 {
 			return err
 		}
-		if err := stopConcurrently(ctx, p, left, progress); err != nil {
+		if err := stopConcurrently(ctx, p, running, progress); err != nil {
 			return err
 		}
 	}
 
-	left, err := listInstances(ctx, p, uuid)
+	remaining, err := listInstances(ctx, p, uuid)
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
+	if len(remaining) > 0 {
 		return fmt.Errorf(
 			"some instances are still running, or run again, such as that of machine %s: a provisioner may be running on another host",
-			left[0].Machine,
+			remaining[0].Machine,
 		)
 	}
 
@@ -248,8 +254,8 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string, progre
 // listInstances lists the environment's instances. It leaves out instances of other environments, and instances
 // without an id.
 func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
-	all, err := p.Instances(ctx)
-	return slices.DeleteFunc(all, func(i provider.Instance) bool {
+	instances, err := p.Instances(ctx)
+	return slices.DeleteFunc(instances, func(i provider.Instance) bool {
 		return i.ID == "" || i.Environment != uuid
 	}), err
 }
@@ -257,45 +263,50 @@ func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]pro
 // progressInterval is how often progress is reported while no instance has stopped.
 const progressInterval = 100 * time.Millisecond
 
-// stopConcurrently stops the instances, several at a time. If it cannot stop an instance, it continues with
-// the others, and counts that instance as done in the progress.
-func stopConcurrently(ctx context.Context, p provider.Provider, instances []provider.Instance, progress func(state.Steps)) error {
+// stopConcurrently stops the instances, several at a time. If it cannot stop an instance, it continues with the others,
+// counts that instance as done in the progress, and returns the error at the end.
+func stopConcurrently(
+	ctx context.Context,
+	p provider.Provider,
+	instances []provider.Instance,
+	progress func(state.Steps),
+) error {
 	errs := make([]error, len(instances))
-	next := make(chan int)
+	indexes := make(chan int) // of the instances to stop
 	ended := make(chan struct{})
-	var stops sync.WaitGroup
-	// By then the queue is closed, and each stop has reported its end.
-	defer stops.Wait()
+	var goroutines sync.WaitGroup
+	defer goroutines.Wait()
 
 	for range min(maxConcurrentStops, len(instances)) {
-		stops.Go(func() {
-			for n := range next {
-				i := instances[n]
-				if err := p.Stop(ctx, i.ID); err != nil {
-					errs[n] = fmt.Errorf("machine %s: %w", i.Machine, err)
+		goroutines.Go(func() {
+			for i := range indexes {
+				instance := instances[i]
+				if err := p.Stop(ctx, instance.ID); err != nil {
+					errs[i] = fmt.Errorf("machine %s: %w", instance.Machine, err)
 				}
 				ended <- struct{}{}
 			}
 		})
 	}
 
-	stops.Go(func() {
-		defer close(next)
-		for n := range instances {
-			next <- n
+	goroutines.Go(func() {
+		defer close(indexes)
+		for i := range instances {
+			indexes <- i
 		}
 	})
 
-	again := time.NewTicker(progressInterval)
-	defer again.Stop()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
 
+	// Each instance sends to ended once, so after this loop all goroutines end.
 	steps := state.Steps{What: "instances stopped", Total: len(instances)}
 	progress(steps)
 	for steps.Done < steps.Total {
 		select {
 		case <-ended:
 			steps.Done++
-		case <-again.C:
+		case <-tick.C:
 		}
 		progress(steps)
 	}
@@ -309,82 +320,93 @@ func stopConcurrently(ctx context.Context, p provider.Provider, instances []prov
 func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
+
+	// Without the state, a builtin provider still finds its instances by the environment's UUID.
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider}
 	s, err := state.Open(ctx, e.State)
 	if err == nil {
-		env, err = state.Read(ctx, s, (*state.View).Environment)
+		var recorded state.Environment
+		recorded, err = state.Read(ctx, s, (*state.View).Environment)
+		if err == nil && recorded.UUID != e.UUID {
+			err = fmt.Errorf("the model's record is damaged: its UUID is %q, not %q", recorded.UUID, e.UUID)
+		}
+		if err == nil {
+			env = recorded
+		}
 		err = errors.Join(err, s.Close())
 	}
 
+	// A builtin provider can serve without the state's configuration.
 	if isBuiltin(e.Provider) {
 		err = nil
 	}
 	return providerWanted(e, env), err
 }
 
-// providerName is strict, since a provider's name is a part of a file name.
+// providerName matches the names of providers. It is strict, since a provider's name is a part of a file name.
 var providerName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 })
 
-// Inspect returns the capabilities of a new environment's provider. It runs a provider that is part of the binary in
-// this process.
+// Inspect returns the capabilities of a new environment's provider. It calls a builtin provider in this process, and
+// starts a plugin as a process of its own.
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
-	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == e.Provider })
-	if i < 0 {
+	builtin, ok := findBuiltin(e.Provider)
+	if !ok {
 		return inspectPlugin(ctx, e, wanted)
 	}
 
-	b := builtinProviders()[i]
-	p, err := b.create(wanted.Environment)
+	p, err := builtin.create(wanted.Environment)
 	if err != nil {
 		return juju.Provider{}, err
 	}
 
-	c, err := p.Capabilities(ctx)
-	found := jujuProvider(c)
+	capabilities, err := p.Capabilities(ctx)
+	inspected := jujuProvider(capabilities)
 	if err != nil {
-		return found, err
+		return inspected, err
 	}
 
-	if b.checkHost != nil {
-		found.Series, err = b.checkHost(wanted.Environment.Config)
+	if builtin.checkHost != nil {
+		inspected.Series, err = builtin.checkHost(wanted.Environment.Config)
 	}
 
-	return found, err
+	return inspected, err
 }
 
-// CheckSettings returns an error if an operator gives settings that a provider inside the binary does not have. A
-// plugin checks its own settings.
+// CheckSettings returns an error if an operator gives settings that the provider called name does not have. It checks
+// only providers inside the binary, since a plugin checks its own settings.
 func (All) CheckSettings(name string, given map[string]string) error {
-	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
-	if i < 0 {
+	builtin, ok := findBuiltin(name)
+	if !ok {
 		return nil
 	}
-	return builtinProviders()[i].checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
+	return builtin.checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
 // CheckSeries returns an error if the provider's machines cannot have the series. It queries the provider
 // only on the host of machine 0.
 func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
-	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == env.Provider })
-	if i < 0 || builtinProviders()[i].checkSeries == nil {
+	builtin, ok := findBuiltin(env.Provider)
+	if !ok || builtin.checkSeries == nil {
 		return nil
 	}
 	if _, err := os.Stat(e.MachineDir("0")); err != nil {
 		return nil
 	}
 
-	return builtinProviders()[i].checkSeries(env.ProviderConfig(), series)
+	return builtin.checkSeries(env.ProviderConfig(), series)
 }
 
+// jujuProvider returns the capabilities in the form for juju's commands.
 func jujuProvider(c provider.Capabilities) juju.Provider {
 	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
 }
 
-// inspectPlugin starts the plugin, and returns its capabilities.
+// inspectPlugin starts the plugin, and returns its capabilities and the checksum of its executable. It returns an error
+// if the operator has given a different checksum.
 func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
 	path, err := findPlugin(e)
 	if err != nil {
@@ -437,7 +459,7 @@ func findPlugin(e home.Environment) (string, error) {
 	}
 
 	return "", console.Hint(
-		console.Usage(fmt.Errorf("there is no provider %q; the known ones are: %s",
+		console.Usage(fmt.Errorf("there is no provider %q; the known providers are: %s",
 			e.Provider, strings.Join(found, ", "))),
 		fmt.Sprintf("any other provider must be an executable named %sNAME, in a directory of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, in /usr/lib/bijou/providers, or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))

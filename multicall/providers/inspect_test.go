@@ -12,8 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/multicall/home"
+	"bijou/provision/nspawn"
 	"bijou/provision/provider"
 	"bijou/state"
+	"bijou/state/keys"
+	"bijou/testscripts/kit/statetest"
 )
 
 // restartingProvider is a provider whose instances run again after Stop, for a number of times.
@@ -125,4 +129,52 @@ func TestStopsAreReported(t *testing.T) {
 			t.Errorf("the end is reported %d times, want once", reports[total])
 		}
 	})
+}
+
+// TestWantedWithoutRecord checks that a builtin provider gets the environment's UUID even if the state opens, but its
+// record of the environment is missing or damaged. A plugin gets an error.
+func TestWantedWithoutRecord(t *testing.T) {
+	for name, damage := range map[string]func(tx *state.Tx) error{
+		"missing": func(tx *state.Tx) error {
+			tx.Keys().Remove(keys.Environment)
+			return nil
+		},
+		"does not decode": func(tx *state.Tx) error { return tx.Keys().Put(keys.Environment, "no record") },
+		"empty":           func(tx *state.Tx) error { return tx.Keys().Put(keys.Environment, struct{}{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st, url := statetest.SQLite(t)
+			statetest.Update(t, st, damage)
+			own := statetest.Environment()
+			e := home.Environment{Dir: t.TempDir(), Record: home.Record{Name: own.Name, UUID: own.UUID, State: url}}
+
+			e.Provider = nspawn.Name
+			w, err := readWanted(t.Context(), e)
+			if err != nil || w.Environment.UUID != own.UUID || w.Environment.Name != own.Name {
+				t.Errorf("builtin: %+v, %v", w.Environment, err)
+			}
+
+			e.Provider = "sample"
+			if w, err := readWanted(t.Context(), e); err == nil {
+				t.Errorf("plugin: %+v", w.Environment)
+			}
+		})
+	}
+}
+
+// TestWantedOfState checks that a builtin provider gets its settings from the state.
+func TestWantedOfState(t *testing.T) {
+	st, url := statetest.SQLite(t)
+	own := statetest.Environment()
+	own.Provider = nspawn.Name
+	own.Config = map[string]string{nspawn.Name + ".network": "host"}
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.Keys().Put(keys.Environment, own) })
+
+	e := home.Environment{Dir: t.TempDir(), Record: home.Record{
+		Name: own.Name, UUID: own.UUID, State: url, Provider: nspawn.Name,
+	}}
+	w, err := readWanted(t.Context(), e)
+	if err != nil || w.Environment.UUID != own.UUID || w.Environment.Config["network"] != "host" {
+		t.Errorf("%+v, %v", w.Environment, err)
+	}
 }

@@ -86,11 +86,14 @@ func hostSeries(map[string]string) (string, error) {
 	return series, nil
 }
 
+// checkLocalSettings returns an error if there are any settings, since the provider local has none.
 func checkLocalSettings(config map[string]string) error {
-	for _, key := range slices.Sorted(maps.Keys(config)) {
-		return fmt.Errorf("%s has no setting %q: it has no settings", state.ProviderLocal, key)
+	if len(config) == 0 {
+		return nil
 	}
-	return nil
+
+	first := slices.Min(slices.Collect(maps.Keys(config)))
+	return fmt.Errorf("%s has no setting %q: this provider has no settings", state.ProviderLocal, first)
 }
 
 // newLocal returns the provider local, whose machines run the environment's own tools.
@@ -105,9 +108,9 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 	}), nil
 }
 
-// MachineProcess describes the process of a local machine's agent. It runs the environment's own tools, since
-// the running binary may be removed later. The agent of machine 0, which an operator's command starts, is a
-// childenv.Background.
+// MachineProcess describes the process of a local machine's agent. The process runs the environment's own tools, since
+// the running binary may be removed later. child is childenv.Background for the agent of machine 0, which an operator's
+// command starts, and childenv.Machine for other machines.
 func MachineProcess(e home.Environment, id string, child childenv.Child) process.Detached {
 	return process.Detached{
 		Path:  filepath.Join(e.ToolsDir(), "machine-agent"),
@@ -147,7 +150,7 @@ const providerSummary = `The provider %s: %s. Only the provisioner starts this p
 Examples:
   juju bootstrap --provider %s`
 
-// serveProvider runs a builtin provider's applet. If a person calls it, it prints a hint.
+// serveProvider runs a builtin provider's applet. If a person calls the applet, serveProvider prints a hint.
 func serveProvider(c applet.Call, b builtinProvider) int {
 	var grammar struct{}
 	command := console.Command{
@@ -169,8 +172,20 @@ func serveProvider(c applet.Call, b builtinProvider) int {
 	return console.Report(c.Streams.Err, err)
 }
 
+// isBuiltin reports whether the provider called name is part of this binary.
 func isBuiltin(name string) bool {
-	return slices.ContainsFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
+	_, ok := findBuiltin(name)
+	return ok
+}
+
+// findBuiltin returns the provider of this binary that is called name, or false if there is none.
+func findBuiltin(name string) (builtinProvider, bool) {
+	for _, b := range builtinProviders() {
+		if b.name == name {
+			return b, true
+		}
+	}
+	return builtinProvider{}, false
 }
 
 // providerFolder returns a function that creates the directory for the sockets of an environment's provider.
@@ -182,7 +197,7 @@ func providerFolder(e home.Environment) func() (string, error) {
 // reads the provider's configuration again before each call.
 func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
-		return nil, errors.New("cannot provision: no model's directory given: give --env DIR")
+		return nil, errors.New("cannot provision: no model directory given: give --env DIR")
 	}
 	env, err := daemon.ReadRetrying(ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -219,19 +234,19 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	return w
 }
 
-// readDemand returns whether the environment has machines, had some, or never had any, not counting machine 0.
+// readDemand returns whether the environment has machines, had some, or never had any. It does not count machine 0.
 func readDemand(v *state.View) (plugin.Demand, error) {
-	// A machine whose record does not decode can have an instance.
+	// These include machines whose records do not decode, since such a machine can have an instance.
 	machines, err := v.MachineIDs()
 	if err != nil {
 		return "", err
 	}
 
-	made, err := v.NextMachine()
+	next, err := v.NextMachine()
 	switch {
 	case len(machines) > 1:
 		return plugin.Present, err
-	case made > 1:
+	case next > 1:
 		return plugin.Past, err
 	}
 
@@ -250,9 +265,9 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 	}
 
 	err = plugin.CheckSum(path, sum)
-	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
+	if mismatch, ok := errors.AsType[*plugin.MismatchError](err); ok {
 		err = fmt.Errorf("%w; to accept it: juju set-environment %s=%s",
-			err, state.ProviderSHA256, other.Got)
+			err, state.ProviderSHA256, mismatch.Got)
 	}
 
 	return path, err

@@ -43,8 +43,8 @@ type Unit struct {
 // MachineUnitName returns the name of the service that runs machine 0.
 func MachineUnitName(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
 
-// AgentUnitName returns the name of the service that runs the agent of a machine other than 0 on its own host. It is
-// unique, since no environment's name has an "@".
+// AgentUnitName returns the name of the service that runs the agent of a machine other than 0 on its own host. The name
+// is unique, since no environment's name contains "@".
 func AgentUnitName(e home.Environment, machine string) string {
 	return "bijou-machine-" + e.Name + "@" + machine + ".service"
 }
@@ -64,6 +64,8 @@ func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
 	return environmentUnits(e, machine, map[string]string{"machine.service": AgentUnitName(e, machine)})
 }
 
+// environmentUnits returns the unit files that names selects. The keys of names are templates, and the values are the
+// names of the unit files.
 func environmentUnits(e home.Environment, machine string, names map[string]string) (units []Unit, err error) {
 	owner, err := ownerOf(e.Dir)
 	if err != nil {
@@ -93,8 +95,8 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 	return units, nil
 }
 
-// appendUnit appends a unit file that it creates from a template. It returns an error for a directory that no
-// unit file can name.
+// appendUnit appends the unit file called name, which it creates from the template in file with the values. It returns
+// an error if the path folder has control characters, which no unit file can contain.
 func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf(
@@ -103,24 +105,20 @@ func appendUnit(units []Unit, name, file, folder string, values map[string]any) 
 		)
 	}
 
-	var text strings.Builder
-	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
-		templates,
-		"*.service",
-	)
-	if err == nil {
-		err = all.ExecuteTemplate(&text, file, values)
-	}
+	functions := template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}
+	parsed, err := template.New("").Funcs(functions).ParseFS(templates, "*.service")
 	if err != nil {
-		return append(units, Unit{
-			Name: name,
-			Text: text.String(),
-		}), fmt.Errorf("cannot write unit file %q: %w", name, err)
+		return nil, fmt.Errorf("cannot write unit file %q: %w", name, err)
+	}
+	var text strings.Builder
+	if err := parsed.ExecuteTemplate(&text, file, values); err != nil {
+		return nil, fmt.Errorf("cannot write unit file %q: %w", name, err)
 	}
 
 	return append(units, Unit{Name: name, Text: text.String()}), nil
 }
 
+// escapeSpecifiers escapes the percent signs in a path, which begin specifiers in unit files.
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
 // quoteWord quotes a word of a command line as in systemd.service(5), "Command lines".
@@ -129,6 +127,7 @@ func quoteWord(w string) string {
 	return `"` + w + `"`
 }
 
+// ownerOf returns the name of the user who owns the directory, or the user's number if it has no name.
 func ownerOf(dir string) (string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -143,27 +142,28 @@ func ownerOf(dir string) (string, error) {
 	return id, nil
 }
 
-func isMadeFor(text, dir string) bool {
+// isMadeFor reports whether bijou has created the unit file with this text for the owner.
+func isMadeFor(text, owner string) bool {
 	first, _, _ := strings.Cut(text, "\n")
-	return first == madeByPrefix+dir
+	return first == madeByPrefix+owner
 }
 
 // Dir is the directory of an operator's unit files.
 const Dir = "/etc/systemd/system"
 
-// ErrForeign is returned if the existing file is not one that bijou has created for this environment.
+// ErrForeign is returned if bijou has not created the existing file for the same environment.
 var ErrForeign = errors.New("the file does not belong to this model")
 
-// Install writes the unit file into the directory by rename, and reports whether the file has changed. Unless
-// force is true, it returns ErrForeign if the existing file is not one that bijou has created for the
-// environment in env.
-func Install(dir string, u Unit, env string, force bool) (changed bool, err error) {
+// Install writes the unit file into the directory by rename, and reports whether the file has changed. Unless force is
+// true, it returns ErrForeign if bijou has not created the existing file for the same owner. The owner is an
+// environment's directory, or NecoOwner.
+func Install(dir string, u Unit, owner string, force bool) (changed bool, err error) {
 	path := filepath.Join(dir, u.Name)
 	old, err := os.ReadFile(path)
 	switch {
 	case err == nil && string(old) == u.Text:
 		return false, nil
-	case err == nil && !force && !isMadeFor(string(old), env):
+	case err == nil && !force && !isMadeFor(string(old), owner):
 		return false, fmt.Errorf("cannot write %q: %w", path, ErrForeign)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
@@ -189,10 +189,10 @@ func RemoveEnvironment(e home.Environment) error {
 	return err
 }
 
-// Remove removes unit files that bijou has created for the owner, and returns their names. It keeps unit
-// files of other owners. In Dir, it first stops and disables the units.
+// Remove removes those of the unit files that bijou has created for the owner, and returns their names. It keeps unit
+// files of other owners. If dir is Dir, it first stops and disables the units.
 func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
-	running := dir == Dir && IsRunning()
+	isLoaded := dir == Dir && IsRunning() // systemd has read the unit files in dir
 	for _, u := range units {
 		path := filepath.Join(dir, u.Name)
 		text, err := os.ReadFile(path)
@@ -200,7 +200,7 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 			continue
 		}
 
-		if running {
+		if isLoaded {
 			// This fails for a template, which cannot be enabled or run.
 			_, _ = systemctl("disable", "--now", "--quiet", u.Name)
 		}
@@ -211,12 +211,12 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		removed = append(removed, u.Name)
 	}
 
-	if len(removed) == 0 || !running {
+	if len(removed) == 0 || !isLoaded {
 		return removed, nil
 	}
 
-	// A unit that was started again in the meantime has found no environment, and has failed. If systemd has
-	// already unloaded the unit, systemctl returns an error.
+	// Forget the failure of a unit that was started again in the meantime, and has found no environment. The error of
+	// systemctl is ignored, since systemd may already have unloaded the unit.
 	for _, name := range removed {
 		_, _ = systemctl("reset-failed", name)
 	}
@@ -228,13 +228,13 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 // that were removed in the meantime, or that cannot be read.
 func ReadUnitFiles() string {
 	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
-	var all strings.Builder
+	var texts strings.Builder
 	for _, f := range files {
 		text, _ := os.ReadFile(f)
-		all.Write(text)
+		texts.Write(text)
 	}
 
-	return all.String()
+	return texts.String()
 }
 
 // NecoOwner is the owner in neco's unit files. The owner in an environment's unit files is its directory.
@@ -242,17 +242,17 @@ const NecoOwner = "neco"
 
 // NecoUnits returns the unit files of neco's daemons, whose programs are in the directory bin.
 func NecoUnits(bin string) (units []Unit, err error) {
-	for _, d := range []struct{ name, does string }{
+	for _, daemon := range []struct{ name, does string }{
 		{"neco-worker", "updates this boot server to new releases"},
 		{"neco-updater", "looks for releases, and leads the boot servers through updates"},
 	} {
 		values := map[string]any{
 			"Mark":    madeByPrefix,
 			"Owner":   NecoOwner,
-			"Does":    d.does,
-			"Program": filepath.Join(bin, d.name),
+			"Does":    daemon.does,
+			"Program": filepath.Join(bin, daemon.name),
 		}
-		if units, err = appendUnit(units, d.name+".service", "neco.service", bin, values); err != nil {
+		if units, err = appendUnit(units, daemon.name+".service", "neco.service", bin, values); err != nil {
 			return nil, err
 		}
 	}
@@ -321,14 +321,15 @@ func ServiceOf(pid int) string {
 	return ""
 }
 
+// systemctl runs systemctl, and returns its trimmed output. The error of a failed call contains the output.
 func systemctl(args ...string) (string, error) {
 	c := exec.Command("systemctl", append([]string{"--no-ask-password"}, args...)...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)
-	out, err := c.CombinedOutput()
-	said := strings.TrimSpace(string(out))
+	combined, err := c.CombinedOutput()
+	output := strings.TrimSpace(string(combined))
 	if err != nil {
-		return said, fmt.Errorf("cannot run systemctl %s: %w: %s", strings.Join(args, " "), err, said)
+		return output, fmt.Errorf("cannot run systemctl %s: %w: %s", strings.Join(args, " "), err, output)
 	}
 
-	return said, nil
+	return output, nil
 }

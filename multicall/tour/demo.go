@@ -31,12 +31,12 @@ var demoScript string
 // At the end, and also after a signal, it ends all processes and removes all files that it has created. It returns an
 // error if a step fails or a signal interrupts the demo.
 func Demo(s console.Streams) (err error) {
-	// SIGPIPE: if the reader of stdout exits, the demo must still clean up.
+	// SIGPIPE arrives if the reader of stdout exits. The demo must still clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 
-	// The servers end with the thread that has started them, so that they also end if this process is killed.
-	// Therefore the thread must exist until the end of the demo.
+	// The kernel kills the daemons when the thread that has started them ends. So they also end if this process is
+	// killed, but the thread must exist until the end of the demo.
 	runtime.LockOSThread()
 
 	dir, err := os.MkdirTemp("", "neco-demo-")
@@ -56,10 +56,11 @@ func Demo(s console.Streams) (err error) {
 	}
 	defer d.releases.close()
 
+	// Deferred calls run in reverse order. stopServers must run before Wait, since the daemons end only with ctx.
 	ctx, stopServers := context.WithCancel(ctx)
-	// Deferred calls run last first: the daemons end only with ctx.
 	defer d.daemons.Wait()
 	defer stopServers()
+
 	err = d.runSteps(ctx)
 	if ctx.Err() != nil {
 		return errors.New("the demo was interrupted")
@@ -68,13 +69,15 @@ func Demo(s console.Streams) (err error) {
 	return err
 }
 
+// demo is one run of `neco demo`.
 type demo struct {
 	presenter
-	dir      string
+	dir      string // contains all files of the demo
 	releases *releaseServer
 	daemons  sync.WaitGroup
 }
 
+// runSteps carries out the script of the demo, with the verbs that the script uses.
 func (d *demo) runSteps(ctx context.Context) error {
 	values := strings.NewReplacer("{{dir}}", d.dir, "{{url}}", d.releases.url, "{{repository}}", repository)
 	return d.play(ctx, demoScript, values, map[string]verb{
@@ -100,8 +103,8 @@ func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	return nil
 }
 
-// showAlert prints the alert about the end of the update to that version. It skips alerts about other
-// updates, which may be late on a busy machine.
+// showAlert waits for the alert about the end of the update to the version, and prints the alert. outcome is a word of
+// the alert. It skips alerts about earlier updates, which may be late on a busy machine.
 func (d *demo) showAlert(ctx context.Context, version, outcome string) error {
 	timeout := time.After(demoTimeout)
 	for {
@@ -124,25 +127,26 @@ func (d *demo) showAlert(ctx context.Context, version, outcome string) error {
 //go:embed demoserver.sh
 var serverScript string
 
-// serverDir returns the directory of a server. Its bin/ holds the programs installed on the server, its
-// var/ the worker's files.
+// serverDir returns the directory of a server. In this directory, bin/ holds the programs that are installed on the
+// server, and var/ holds the worker's files.
 func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
-// startServers starts the daemons of three servers with the given release, which run until ctx is done. It waits
-// for all workers, since an update begins without waiting for workers that were never seen.
-func (d *demo) startServers(ctx context.Context, release ...string) error {
+// startServers starts the daemons of three servers with the release in args[0]. The daemons run until ctx is done.
+// startServers returns once all workers are running. An update does not wait for a worker that has never run.
+func (d *demo) startServers(ctx context.Context, args ...string) error {
+	release := args[0]
 	for _, lrn := range []string{"0", "1", "2"} {
-		if err := d.installServer(lrn, release[0]); err != nil {
+		if err := d.installServer(lrn, release); err != nil {
 			return fmt.Errorf("cannot create boot server %s: %w", lrn, err)
 		}
 
 		services := filepath.Join(d.serverDir(lrn), "bin", "systemctl")
-		for _, args := range [][]string{
+		for _, argv := range [][]string{
 			{"neco-updater"},
 			{"neco-worker", "--lrn", lrn, "--dir", filepath.Join(d.serverDir(lrn), "var"), "--services", services},
 		} {
-			if err := d.startDaemon(ctx, lrn, args); err != nil {
-				return fmt.Errorf("cannot start %s of boot server %s: %w", args[0], lrn, err)
+			if err := d.startDaemon(ctx, lrn, argv); err != nil {
+				return fmt.Errorf("cannot start %s of boot server %s: %w", argv[0], lrn, err)
 			}
 		}
 	}
@@ -152,6 +156,7 @@ func (d *demo) startServers(ctx context.Context, release ...string) error {
 	})
 }
 
+// installServer creates the programs and the manifest of a server that runs the release.
 func (d *demo) installServer(lrn, release string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -171,22 +176,23 @@ func (d *demo) installServer(lrn, release string) error {
 	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(release)), 0o644)
 }
 
+// writeProgram writes an executable file.
 func writeProgram(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o755)
 }
 
-// startDaemon starts a daemon of a server. When an update has replaced the daemon's program, the daemon
-// re-executes as the new program.
-func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error {
+// startDaemon starts a daemon of a server, which runs until ctx is done. argv includes the name of the daemon. When an
+// update has replaced the daemon's program, the daemon re-executes as the new program.
+func (d *demo) startDaemon(ctx context.Context, lrn string, argv []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
-	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
+	log, err := os.Create(filepath.Join(d.serverDir(lrn), argv[0]+".log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "bijou"))
-	cmd.Args = args
+	cmd.Args = argv
 	cmd.Stdout = log
 	cmd.Stderr = log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -201,7 +207,7 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error
 	return nil
 }
 
-// stateStopped is the state of `neco status` after which no wait can succeed.
+// stateStopped is the state of `neco status` after an update has failed. The demo must then stop waiting for success.
 const stateStopped = "stopped"
 
 // fleetStatus is the part of `neco status --format json` that the demo reads.
@@ -212,9 +218,10 @@ type fleetStatus struct {
 	Servers []serverStatus `json:"servers"`
 }
 
+// serverStatus is the status of one boot server.
 type serverStatus struct {
 	LRN    int    `json:"lrn"`
-	Worker string `json:"worker-version"`
+	Worker string `json:"worker-version"` // empty if the worker does not run
 	Status *struct {
 		Version  string `json:"version"`
 		Step     int    `json:"step"`
@@ -225,21 +232,21 @@ type serverStatus struct {
 	} `json:"status"`
 }
 
-// watchUntil prints each change until the fleet is in a state with a version, and then prints the alert about
-// that state. args are a version and the words of a state. It returns an error if the update is stopped,
-// unless args name that state.
+// watchUntil waits until the fleet is in a state with a version, and prints each change of a server. It then prints the
+// alert about that state. args are the version and the words of the state. It returns an error if the update is stopped,
+// unless args name the state stopped.
 func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 	version := args[0]
 	state := strings.Join(args[1:], " ")
 	begun := time.Now()
-	seen := map[string]string{}
-	late := fmt.Sprintf("the servers were not %s with %s", state, version)
-	err := d.pollStatus(ctx, late, func(f fleetStatus) (bool, error) {
+	printed := map[string]string{} // the last line of each server
+	timeoutText := fmt.Sprintf("the servers were not %s with %s", state, version)
+	err := d.pollStatus(ctx, timeoutText, func(f fleetStatus) (bool, error) {
 		lines := f.progressLines(version)
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
-			if line := lines[name]; seen[name] != line {
+			if line := lines[name]; printed[name] != line {
 				fmt.Fprintf(d.out, "  %5.1f s  %s  %s\n", time.Since(begun).Seconds(), name, d.colourLine(line))
-				seen[name] = line
+				printed[name] = line
 			}
 		}
 
@@ -266,15 +273,15 @@ func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 // pollInterval is the pause between two reads of the status.
 const pollInterval = 100 * time.Millisecond
 
-// pollStatus reads the servers' status until done returns true. late describes the missing event in the
-// error after demoTimeout.
-func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetStatus) (bool, error)) error {
+// pollStatus reads the servers' status until done returns true or an error. After demoTimeout it returns an error that
+// begins with timeoutText.
+func (d *demo) pollStatus(ctx context.Context, timeoutText string, done func(f fleetStatus) (bool, error)) error {
 	for begun := time.Now(); time.Since(begun) < demoTimeout; {
 		f, err := d.readStatus(ctx)
 		if err != nil {
 			return err
 		}
-		if ok, err := done(f); ok || err != nil {
+		if isDone, err := done(f); isDone || err != nil {
 			return err
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
@@ -282,13 +289,15 @@ func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetSta
 		}
 	}
 
-	return fmt.Errorf("%s within %s", late, demoTimeout)
+	return fmt.Errorf("%s within %s", timeoutText, demoTimeout)
 }
 
-// readStatus runs neco status. It accepts exit codes other than 0, which show the fleet's state.
+// readStatus runs neco status and parses its output. It accepts exit codes other than 0, which show the fleet's state.
 func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
-	if _, hasExited := errors.AsType[*exec.ExitError](err); err != nil && (!hasExited || len(out) == 0) {
+	_, hasExited := errors.AsType[*exec.ExitError](err)
+	hasStatus := hasExited && len(out) > 0
+	if err != nil && !hasStatus {
 		return f, fmt.Errorf("cannot run neco status: %w", err)
 	}
 	if err := json.Unmarshal(out, &f); err != nil {
@@ -298,22 +307,23 @@ func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	return f, nil
 }
 
-// progressLines returns a line for each server that has begun to update.
+// progressLines returns a line for each server that has begun the update to the version. The keys are the servers'
+// names.
 func (f fleetStatus) progressLines(version string) map[string]string {
 	lines := map[string]string{}
 	for _, s := range f.Servers {
 		name := fmt.Sprintf("server %d", s.LRN)
-		switch w := s.Status; {
-		case w == nil || w.Version != version:
+		switch update := s.Status; {
+		case update == nil || update.Version != version:
 			// The server has not begun.
-		case w.Error:
-			lines[name] = "failed: " + w.Message
-		case w.Finished:
+		case update.Error:
+			lines[name] = "failed: " + update.Message
+		case update.Finished:
 			lines[name] = "done: runs " + s.Worker
-		case w.Step == 0:
-			lines[name] = w.StepName
+		case update.Step == 0:
+			lines[name] = update.StepName
 		default:
-			lines[name] = fmt.Sprintf("step %d: %s", w.Step, w.StepName)
+			lines[name] = fmt.Sprintf("step %d: %s", update.Step, update.StepName)
 		}
 	}
 

@@ -24,11 +24,11 @@ import (
 	"bijou/state/osutil"
 )
 
-// repository is the name of the demo's repository, and demoTimeout is how long each part of the demo may take.
-const (
-	repository  = "example/boot"
-	demoTimeout = 2 * time.Minute
-)
+// repository is the name of the demo's repository of releases.
+const repository = "example/boot"
+
+// demoTimeout limits each wait of the demo.
+const demoTimeout = 2 * time.Minute
 
 // releaseServer serves files like GitHub's API for one repository. It also receives alerts.
 type releaseServer struct {
@@ -36,11 +36,12 @@ type releaseServer struct {
 	dir     string // the directory of the files
 	server  *http.Server
 	serving sync.WaitGroup
-	alerts  chan string
+	alerts  chan string // the messages of received alerts; has room for all alerts of a demo
 
 	published []map[string]any // the releases in the form of GitHub's API
 }
 
+// startReleaseServer serves the files below dir on a free port of this host.
 func startReleaseServer(dir string) (*releaseServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,6 +57,7 @@ func startReleaseServer(dir string) (*releaseServer, error) {
 	return r, nil
 }
 
+// close stops serving. It waits for running requests, but at most a second.
 func (r *releaseServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -78,34 +80,26 @@ func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// publish publishes a release. It writes the release's files before it lists the release.
+// publish publishes a release of this binary under the version. It writes the release's files before it lists the
+// release.
 func (r *releaseServer) publish(version string) error {
-	plan := makeManifest(version)
-	tarball, err := packTarball(plan)
+	manifest := makeManifest(version)
+	tarball, err := packTarball(manifest)
 	if err != nil {
 		return fmt.Errorf("cannot create a release: %w", err)
 	}
 
 	tarballName := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
 	sums := fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n",
-		sha256.Sum256(tarball), tarballName, sha256.Sum256([]byte(plan)))
+		sha256.Sum256(tarball), tarballName, sha256.Sum256([]byte(manifest)))
 
-	var assets []map[string]any
-	for name, data := range map[string][]byte{
+	assets, err := r.writeAssets(version, map[string][]byte{
 		tarballName:     tarball,
-		"manifest.yaml": []byte(plan),
+		"manifest.yaml": []byte(manifest),
 		"SHA256SUMS":    sums,
-	} {
-		path := "files/" + version + "/" + name
-		if err := r.writeFile(path, data); err != nil {
-			return err
-		}
-
-		assets = append(assets, map[string]any{
-			"name":                 name,
-			"size":                 len(data),
-			"browser_download_url": r.url + path,
-		})
+	})
+	if err != nil {
+		return err
 	}
 
 	r.published = slices.Insert(r.published, 0, map[string]any{
@@ -117,20 +111,39 @@ func (r *releaseServer) publish(version string) error {
 	if err != nil {
 		return err
 	}
-
 	return r.writeFile("api/v3/repos/"+repository+"/releases", list)
 }
 
-func (r *releaseServer) writeFile(path string, data []byte) error {
-	path = filepath.Join(r.dir, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+// writeAssets writes the files of a release. The keys of files are names, and the values are contents. It returns the
+// files in the form of GitHub's API.
+func (r *releaseServer) writeAssets(version string, files map[string][]byte) (assets []map[string]any, err error) {
+	for name, data := range files {
+		path := "files/" + version + "/" + name
+		if err := r.writeFile(path, data); err != nil {
+			return nil, err
+		}
+
+		assets = append(assets, map[string]any{
+			"name":                 name,
+			"size":                 len(data),
+			"browser_download_url": r.url + path,
+		})
 	}
-	return osutil.WriteFile(path, data, 0o644)
+
+	return assets, nil
 }
 
-// packTarball returns a tarball with the binary and the manifest. It is not compressed, since it does not
-// leave this machine.
+// writeFile writes a file below the directory of the server. path is the path of its URL.
+func (r *releaseServer) writeFile(path string, data []byte) error {
+	file := filepath.Join(r.dir, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return osutil.WriteFile(file, data, 0o644)
+}
+
+// packTarball returns a tarball with the running binary and the manifest. The tarball has the format of gzip without
+// compression, since it does not leave this machine.
 func packTarball(manifest string) ([]byte, error) {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -148,7 +161,10 @@ func packTarball(manifest string) ([]byte, error) {
 		name string
 		mode int64
 		data []byte
-	}{{name: "bijou", mode: 0o755, data: binary}, {name: "manifest.yaml", mode: 0o644, data: []byte(manifest)}} {
+	}{
+		{name: "bijou", mode: 0o755, data: binary},
+		{name: "manifest.yaml", mode: 0o644, data: []byte(manifest)},
+	} {
 		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data))}); err != nil {
 			return nil, err
 		}
@@ -166,6 +182,7 @@ func packTarball(manifest string) ([]byte, error) {
 //go:embed demomanifest.yaml
 var manifestTemplate string
 
+// makeManifest returns the manifest of the demo's release with this version.
 func makeManifest(version string) string {
 	return strings.ReplaceAll(manifestTemplate, "VERSION", version)
 }

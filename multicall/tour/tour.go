@@ -26,6 +26,7 @@ import (
 	"bijou/state/childenv"
 )
 
+// environmentName is the name of the tour's environment.
 const environmentName = "quickstart"
 
 // Quickstart is the command line of `bijou quickstart`.
@@ -33,18 +34,26 @@ type Quickstart struct {
 	Keep bool `help:"Leave everything running at the end, and print the commands to use it."`
 }
 
-// Run shows the tour. At the end it removes the tour's files, even after an interrupt, unless --keep is
-// given.
+// Run shows the tour. At the end, and also after an error or a signal, it ends the environment and removes the tour's
+// files. It keeps them only if --keep is given and all steps have succeeded.
 func (q Quickstart) Run(s console.Streams) (err error) {
+	// SIGPIPE arrives if the reader of stdout exits. The tour must still clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
+
 	dir, err := os.MkdirTemp("", "bijou-quickstart-")
 	if err != nil {
 		return fmt.Errorf("cannot create a directory for the tour: %w", err)
 	}
 
-	environ := append(childenv.New(os.Environ(), childenv.Tour), "BIJOU_HOME="+dir)
-	t := &tour{presenter{out: s.Out, coloured: console.CanColour(s.Out), environ: environ}, dir}
+	t := &tour{
+		presenter: presenter{
+			out:      s.Out,
+			coloured: console.CanColour(s.Out),
+			environ:  append(childenv.New(os.Environ(), childenv.Tour), "BIJOU_HOME="+dir),
+		},
+		home: dir,
+	}
 	err = t.runSteps(ctx)
 	if err == nil && q.Keep {
 		return t.printNextSteps()
@@ -56,6 +65,7 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	return errors.Join(err, t.cleanUp(err != nil))
 }
 
+// tour is one run of `bijou quickstart`.
 type tour struct {
 	presenter
 	home string // the tour's BIJOU_HOME
@@ -64,12 +74,15 @@ type tour struct {
 //go:embed quickstart.txt
 var quickstartScript string
 
+// runSteps writes the example charms, and carries out the script of the tour.
 func (t *tour) runSteps(ctx context.Context) error {
 	if err := charms.Write(filepath.Join(t.home, "charms")); err != nil {
 		return err
 	}
-	return t.play(ctx, quickstartScript, strings.NewReplacer("{{home}}",
-		t.home), map[string]verb{"settle": t.settle, "show": t.showFile, "fetch": t.fetchPage})
+
+	values := strings.NewReplacer("{{home}}", t.home)
+	verbs := map[string]verb{"settle": t.settle, "show": t.showFile, "fetch": t.fetchPage}
+	return t.play(ctx, quickstartScript, values, verbs)
 }
 
 const (
@@ -77,7 +90,8 @@ const (
 	maxPage       = 1 << 20 // bytes
 )
 
-// settle waits until all units are active. It also shows the log and the status if they do not become active.
+// settle waits until all units are active, and shows the log and the status. It shows both even if the units do not
+// become active in time.
 func (t *tour) settle(ctx context.Context, _ ...string) error {
 	err := t.runJuju(ctx, "wait", "--for", "active", "--timeout", settleTimeout)
 	if ctx.Err() != nil {
@@ -93,7 +107,7 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-// showFile prints the path and the text of the first file with that name below the units' directories.
+// showFile prints the path and the text of the first file called args[0] below the units' directories.
 func (t *tour) showFile(_ context.Context, args ...string) error {
 	path, text, err := t.readUnitFile(args[0])
 	if err != nil {
@@ -104,7 +118,7 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 	return nil
 }
 
-// fetchPage prints the page whose address is in a unit's file, as curl would.
+// fetchPage prints the page whose address is in the unit's file called args[0], as curl would.
 func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 	_, url, err := t.readUnitFile(args[0])
 	if err != nil {
@@ -137,9 +151,9 @@ func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 // its text without the surrounding white space.
 func (t *tour) readUnitFile(name string) (path, text string, err error) {
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
-	err = filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
-		if d != nil && !d.IsDir() && d.Name() == name {
-			path = p
+	err = filepath.WalkDir(units, func(entryPath string, entry os.DirEntry, _ error) error {
+		if entry != nil && !entry.IsDir() && entry.Name() == name {
+			path = entryPath
 			return filepath.SkipAll
 		}
 		return nil
@@ -155,6 +169,7 @@ func (t *tour) readUnitFile(name string) (path, text string, err error) {
 	return path, strings.TrimSpace(string(content)), nil
 }
 
+// printNextSteps prints how to use the environment that keeps running, and how to end it.
 func (t *tour) printNextSteps() error {
 	folder := filepath.Join(t.home, environmentName, "tools")
 	tools, err := os.ReadDir(folder)
@@ -180,8 +195,8 @@ func (t *tour) printNextSteps() error {
 	return nil
 }
 
-// cleanUp destroys the environment and removes the tour's directory. If hurried is true, the units' stop hooks do not
-// run.
+// cleanUp destroys the environment and removes the tour's directory. If hurried is true, it destroys the environment by
+// force, so that the units' stop hooks do not run.
 func (t *tour) cleanUp(hurried bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -242,10 +257,12 @@ func (s presenter) play(ctx context.Context, script string, values *strings.Repl
 	return nil
 }
 
+// printHeading prints a heading in bold, after an empty line.
 func (s presenter) printHeading(format string, args ...any) {
 	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Bold, fmt.Sprintf(format, args...)))
 }
 
+// paintText returns the text in a colour, if the output can have colours.
 func (s presenter) paintText(c console.Colour, text string) string {
 	if !s.coloured {
 		return text
@@ -253,14 +270,18 @@ func (s presenter) paintText(c console.Colour, text string) string {
 	return console.Paint(c, text)
 }
 
+// runApplet prints the command line, runs the applet, and prints the applet's output.
 func (s presenter) runApplet(ctx context.Context, applet string, args ...string) error {
-	if _, err := fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " "))); err != nil {
+	out := s.out
+	commandLine := "$ " + applet + " " + strings.Join(args, " ")
+	if _, err := fmt.Fprintf(out, "\n%s\n", s.paintText(console.Green, commandLine)); err != nil {
 		// The reader of the output has closed the pipe. Writing to the pipe would also end the applet.
-		s.out = io.Discard
+		out = io.Discard
 	}
+
 	cmd := s.newCommand(ctx, applet, args...)
-	cmd.Stdout = s.out
-	cmd.Stderr = s.out
+	cmd.Stdout = out
+	cmd.Stderr = out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("cannot run %s %s: %w", applet, args[0], err)
 	}

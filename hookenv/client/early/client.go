@@ -24,11 +24,16 @@ func systemCall(number, a, b, c, d, e, f uintptr) int
 func begin(stack unsafe.Pointer) {
 	entered = true
 	argc := *(*int)(stack)
+
+	// Handle only hook tools with a client id. Only Go's runtime handles GODEBUG.
 	id, socket := findVariable(stack, argc, "JUJU_CLIENT_ID="), findVariable(stack, argc, "JUJU_SOCKET=")
 	if len(id) == 0 || argc < 1 || !isTool(cString(wordAt(stack, 1))) || len(findVariable(stack, argc, "GODEBUG=")) > 0 {
 		return
 	}
+
+	// As in a Go program, these signals must not end the process.
 	systemCall(syscall.SYS_RT_SIGPROCMASK, 0 /* SIG_BLOCK */, uintptr(unsafe.Pointer(&droppedSignals)), 0, 8, 0, 0)
+
 	args := joinArgs(stack)
 	sent.addPair(wire.KeyCommand, wire.CommandTool)
 	sent.addPair(wire.KeyAsk, "1")
@@ -36,7 +41,9 @@ func begin(stack unsafe.Pointer) {
 	sent.addPair(wire.KeyArgv, args)
 	sent.addPair(wire.KeyDirectory, workingDirectory())
 	sent.addPair(wire.KeyStdin, stdinKind())
-	sent.addText("")
+	sent.addText("") // an empty key ends the box
+
+	// args is empty if this package cannot handle the arguments. A full buffer means that the request did not fit.
 	if len(args) > 0 && sent.n < len(sent.bytes) && connect(socket) && send() {
 		converse(id)
 	}
@@ -65,19 +72,21 @@ func isTool(path string) bool {
 			base = i + 1
 		}
 	}
-	next := base // the position in path that the current name has matched up to; -1 if it does not match
+	// next is the position in path up to which the current tool's name has matched, or -1 if it does not match.
+	next := base
 	for i := 0; i < len(wire.ToolNames); i++ {
 		switch c := wire.ToolNames[i]; {
 		case c == ' ' && next == len(path):
 			return true
 		case c == ' ':
-			next = base
+			next = base // the next tool's name begins
 		case next >= 0 && next < len(path) && path[next] == c:
 			next++
 		default:
 			next = -1
 		}
 	}
+
 	return next == len(path)
 }
 
@@ -87,7 +96,7 @@ func isTool(path string) bool {
 //go:nosplit
 func joinArgs(stack unsafe.Pointer) string {
 	first := wordAt(stack, 1)
-	end := first
+	end := first // where the next argument must begin
 	for i := 1; wordAt(stack, i) != nil; i++ {
 		arg := cString(wordAt(stack, i))
 		if wordAt(stack, i) != end || hasPrefix(arg, "--client") || hasPrefix(arg, "--socket") {
@@ -110,7 +119,8 @@ func workingDirectory() string {
 	return received.text(0, n-1)
 }
 
-// stdinKind returns the kind of file that stdin is. It stores the status of stdin in fileStatus.
+// stdinKind returns the kind of file that stdin is. It stores the status of stdin in fileStatus, which sendStdin
+// reads.
 //
 //go:nosplit
 func stdinKind() string {
@@ -137,12 +147,14 @@ func connect(path string) bool {
 	for i := 0; i < len(path) && i < len(socketAddress.Path); i++ {
 		socketAddress.Path[i] = int8(path[i])
 	}
+
 	fd := systemCall(syscall.SYS_SOCKET, syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0, 0, 0, 0)
-	size := unsafe.Offsetof(socketAddress.Path) + uintptr(len(path)) + 1
+	size := unsafe.Offsetof(socketAddress.Path) + uintptr(len(path)) + 1 // the path ends with a NUL byte
 	if fd <= 2 || systemCall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&socketAddress)), size, 0, 0, 0) < 0 {
 		systemCall(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 		return false
 	}
+
 	agent = fd
 	return true
 }
@@ -180,6 +192,7 @@ func converse(id string) {
 			}
 			return
 		case a.exit >= 0 || !isEqual(a.want, "-") || len(a.stderr)+len(a.stdout) > 0 || !sendStdin(id):
+			// The answer is not a plain request for stdin, or stdin could not be sent.
 			return
 		}
 	}
@@ -192,28 +205,30 @@ type answer struct {
 	stderr, stdout, want string
 }
 
-// parseAnswer parses the agent's answer. It accepts an answer only if each pair occurs once and is complete, no value is
-// empty, and stdout is last.
+// parseAnswer parses the received bytes as an answer of the agent. It accepts an answer only if each pair occurs once
+// and is complete, no value is empty, and stdout is last. The field end of the result says whether it was accepted.
 //
 //go:nosplit
 func parseAnswer() answer {
 	a := answer{exit: -1}
 	for at := 0; ; {
 		key, value, end := received.pairAt(at)
-		plain := len(value) > 0 && len(value) < amp.MaxValue && len(a.stdout) == 0
+		// A longer value has several chunks, and no pair can follow stdout.
+		isAccepted := len(value) > 0 && len(value) < amp.MaxValue && len(a.stdout) == 0
 		switch {
 		case end <= 0 || len(key) == 0:
+			// The answer is incomplete or malformed, or it ends here.
 			a.end = end
 			return a
-		case plain && isEqual(key, wire.KeyAnswer):
+		case isAccepted && isEqual(key, wire.KeyAnswer):
 			// Every answer begins with this key.
-		case plain && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
+		case isAccepted && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
 			a.exit = int(value[0] - '0')
-		case plain && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:
+		case isAccepted && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:
 			a.stderr = value
-		case plain && isEqual(key, wire.KeyStdout):
+		case isAccepted && isEqual(key, wire.KeyStdout):
 			a.stdout = value
-		case plain && isEqual(key, wire.KeyWant) && len(a.want) == 0:
+		case isAccepted && isEqual(key, wire.KeyWant) && len(a.want) == 0:
 			a.want = value
 		default:
 			a.end = -1
@@ -230,6 +245,7 @@ func print(fd uintptr, s string) bool {
 	if len(s) == 0 {
 		return true
 	}
+
 	n := systemCall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.StringData(s))), uintptr(len(s)), 0, 0, 0)
 	printed += max(n, 0)
 	return n == len(s)
@@ -239,19 +255,23 @@ func print(fd uintptr, s string) bool {
 //
 //go:nosplit
 func sendStdin(id string) bool {
-	n := 1 // hookenv/client must read a socket, since a socket reports an error only once
+	// A socket reports an error only once, so hookenv/client must read it. n then stays 1, and the result is false.
+	n := 1
 	for n > 0 && stdin.n < amp.MaxValue && fileStatus.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
 		n = stdin.readFrom(0, amp.MaxValue)
 	}
 	if n != 0 {
-		return false
+		return false // n is 0 only at the end of stdin
 	}
+
 	sent.n = 0
 	sent.addPair(wire.KeyCommand, wire.CommandFile)
 	sent.addPair(wire.KeyAsk, "1")
 	sent.addPair(wire.KeyClientID, id)
 	sent.addPair(wire.KeyValue, stdin.text(0, stdin.n))
-	sent.addText("")
+	sent.addText("") // an empty key ends the box
+
+	// If this client returns later, hookenv/client must not read these bytes again.
 	received.n = 0
 	stdin.n = 0
 	return send()

@@ -2,10 +2,9 @@
 //
 //	-ldflags '-E bijou/hookenv/client/early.entry'
 //
-// as .ci/build does, the kernel starts a process in this package and not in the runtime. A hook tool then
-// sends its request to the agent, prints the answer and exits, with about a dozen system calls. This is
-// faster than the start of the runtime, which is skipped. Without the flag the binary contains none of this
-// code.
+// as .ci/build does, the kernel starts a process in this package and not in the runtime. A hook tool then sends its
+// request to the agent, prints the answer and exits, with about a dozen system calls. This is faster than the start
+// of the runtime, which the tool then skips. Without the flag the binary contains none of this code.
 //
 // The package handles only calls without complications. In all other cases it returns, Go's runtime starts as usual, and
 // hookenv/client takes over:
@@ -18,10 +17,10 @@
 //     PATH, -o), and after an incomplete system call. Package early cannot recognize these cases in advance,
 //     since only the agent knows which arguments are files, and how long the answer is.
 //
-// These cases are left out to keep the package short, and since their error messages need Go's texts for
-// errno values, which are not available here. Both clients print the same output and exit with the same code,
-// unless a signal ends them. Package early does not print goroutines after a signal, and ignores the signals
-// that its caller ignores.
+// Two reasons exclude these cases: the package must stay short, and their error messages need Go's texts for errno
+// values, which are not available here. Both clients print the same output and exit with the same code, unless a
+// signal ends them. Package early does not print goroutines after a signal, and ignores the signals that its caller
+// ignores.
 //
 // Code that runs before the runtime has no g, no heap, no write barriers and no growing stack, and nothing recovers from
 // a panic. So the following rules apply to all code that begin calls:
@@ -33,11 +32,12 @@
 //     not sliced, and not compared with ==.
 //   - There is no make, append, copy, closure, interface, map or defer, and no call to another package.
 //
-// entry_GOARCH.s contains the entry point and the system call. On amd64 it points FS at the stack in the meantime, since
-// Go code loads g from FS whenever assembly returns. TestNoCallIntoTheRuntime follows all calls from entry in the binary.
-// It fails, and names the function, if a new version of Go adds a check, a barrier or a copy. FuzzRoads compares requests,
-// output and exit codes with hookenv/client. If the package cannot be adapted to a new version of Go, remove the flag
-// from .ci/build. Only this package is allowed to import unsafe and to change package variables.
+// entry_GOARCH.s contains the entry point and the system call. On amd64 the entry point makes FS point at the stack
+// while begin runs, since Go code loads g from FS whenever assembly returns. TestNoCallIntoTheRuntime follows all
+// calls from entry in the binary. The test fails, and names the function, if a new version of Go adds a check, a
+// barrier or a copy. FuzzRoads compares requests, output and exit codes with hookenv/client. If the package cannot be
+// adapted to a new version of Go, remove the flag from .ci/build. Only this package is allowed to import unsafe and
+// to change package variables.
 package early
 
 import (
@@ -133,6 +133,8 @@ type buffer struct {
 func (b *buffer) at(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&b.bytes), i) }
 func (b *buffer) text(i, n int) string    { return stringAt(b.at(i), n) }
 
+// addPair adds a key and its value.
+//
 //go:nosplit
 func (b *buffer) addPair(key, value string) { b.addText(key); b.addText(value) }
 
@@ -143,6 +145,7 @@ func (b *buffer) addText(s string) {
 	if len(s) > amp.MaxValue {
 		b.n = len(b.bytes)
 	}
+
 	b.addByte(byte(len(s) >> 8))
 	b.addByte(byte(len(s)))
 	for i := 0; i < len(s); i++ {
@@ -180,6 +183,7 @@ func (b *buffer) textAt(at, limit int) (text string, end int) {
 	if at < 0 || at >= len(b.bytes)-1 || at+2 > b.n {
 		return "", 0
 	}
+
 	n := int(b.bytes[at])<<8 | int(b.bytes[at+1])
 	if n > limit {
 		return "", -1
@@ -188,5 +192,6 @@ func (b *buffer) textAt(at, limit int) (text string, end int) {
 	if end > b.n {
 		return "", 0
 	}
+
 	return b.text(at+2, n), end
 }

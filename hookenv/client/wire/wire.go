@@ -74,12 +74,12 @@ const NullDevice = 1<<8 | 3
 // CodeUnknownClient is the AMP error code for a client id that is unknown, or whose hook has ended.
 const CodeUnknownClient = "UNKNOWN_CLIENT"
 
-// MaxFile is the size of the largest file or stdin that the client sends, in bytes. A value may have up to 16
-// MiB. The rest is for the value's key and syntax, and for other values.
+// MaxFile is the size of the largest file or stdin that the client sends, in bytes. A value in a file can have up
+// to 16 MiB. One more MiB is for the value's key and syntax, and for other values.
 const MaxFile = 17 << 20
 
 // ToolNames contains the names of all hook tools, separated by blanks. It is a single constant, so that the client needs
-// no initialization to look up a name. A test compares it with the list of hookenv/tools.
+// no initialization to look up a name. A test compares ToolNames with the list in hookenv/tools.
 const ToolNames = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
 	"goal-state is-leader juju-log juju-logger juju-reboot leader-get leader-set network-get open-port opened-ports " +
 	"payload-register payload-status-set payload-unregister relation-get relation-ids relation-list relation-model-get " +

@@ -13,8 +13,8 @@ import (
 //go:embed mysql wordpress
 var files embed.FS
 
-// Write writes the charms below dir, each into a directory with its name. It sets the exec bits of hooks,
-// which are lost in the embedding. It returns an error if a file already exists.
+// Write writes the charms below dir, each into a directory with its name. It makes the hooks executable, since embedded
+// files have no modes. It returns an error if a file already exists.
 func Write(dir string) error {
 	if err := os.CopyFS(dir, files); err != nil {
 		return fmt.Errorf("cannot write example charms: %w", err)

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	portsToTry   = 100 // the number of ports from the wanted one upwards, since other units on the host may use the first ports
+	portsToTry   = 100 // how many further ports to try, since other units on the host may use the wanted port
 	startTimeout = 10 * time.Second
 	stopTimeout  = 5 * time.Second
 	pollInterval = 10 * time.Millisecond
@@ -48,6 +48,7 @@ type Command struct {
 	Serve serve `cmd:"" hidden:"" help:"Serve with the listener and the lock that start passes on."`
 }
 
+// start is the command line of `bijou tour-server start`.
 type start struct {
 	Kind      string `arg:"" enum:"database,blog" help:"Serve a database or a blog."`
 	Directory string `arg:"" help:"Serve this directory until it is removed."`
@@ -57,8 +58,10 @@ type start struct {
 // Run starts a server, and prints its port as soon as it accepts connections. If a server with the same
 // arguments is already running, it does not start another.
 func (s start) Run(streams console.Streams) error {
-	if running, err := readNote(s.Directory); err == nil && running.Listen == s.Listen && isServed(s.Directory) {
-		fmt.Fprintln(streams.Out, running.Port)
+	previous, err := readNote(s.Directory)
+	hasSameAddress := err == nil && previous.Listen == s.Listen
+	if hasSameAddress && isServed(s.Directory) {
+		fmt.Fprintln(streams.Out, previous.Port)
 		return nil
 	}
 
@@ -85,29 +88,33 @@ func (s start) Run(streams console.Streams) error {
 	return s.awaitNote(streams)
 }
 
-// listen tries the ports from the wanted one upwards.
+// listen listens at the address, or at the next port that is free. It tries portsToTry further ports. address is
+// HOST:PORT.
 func listen(address string) (*net.TCPListener, error) {
-	host, wanted, err := net.SplitHostPort(address)
+	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, console.Usage(fmt.Errorf("--listen %q is not HOST:PORT", address))
 	}
-	port, err := strconv.Atoi(wanted)
+	wanted, err := strconv.Atoi(portText)
 	if err != nil {
 		return nil, console.Usage(fmt.Errorf("--listen %q: the port must be a number", address))
 	}
 
-	for next := port; ; next++ {
-		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(next)))
+	for port := wanted; ; port++ {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err == nil {
 			return listener.(*net.TCPListener), nil
 		}
-		if !errors.Is(err, syscall.EADDRINUSE) || next == port+portsToTry {
+
+		isLast := port == wanted+portsToTry
+		if isLast || !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("cannot listen: %w", err)
 		}
 	}
 }
 
-// spawn starts a server in its own session, so that it outlives the hook that has called start.
+// spawn starts a server that uses the listener and holds the lock. The server has its own session, so that it outlives
+// the hook that has called start.
 func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -131,7 +138,7 @@ func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
 	return server.Process.Release()
 }
 
-// awaitNote waits for the note that the new server writes, and prints its port.
+// awaitNote waits until the new server has written its note, and prints the server's port.
 func (s start) awaitNote(streams console.Streams) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -148,6 +155,7 @@ func (s start) awaitNote(streams console.Streams) error {
 	}
 }
 
+// stop is the command line of `bijou tour-server stop`.
 type stop struct {
 	Directory string `arg:"" help:"End the server of this directory."`
 }
@@ -158,7 +166,7 @@ func (s stop) Run() error {
 	defer cancel()
 
 	for isServed(s.Directory) {
-		// There is no PID yet if a server has locked the file, but has not written its note.
+		// A server that has just locked the file has no note with its PID yet.
 		if running, err := readNote(s.Directory); err == nil {
 			// If this fails, the server has ended in the meantime.
 			_ = syscall.Kill(running.PID, syscall.SIGTERM)
@@ -184,6 +192,7 @@ func isServed(dir string) bool {
 	return errors.Is(err, osutil.ErrLocked)
 }
 
+// readNote reads the note about the server of a directory, which may no longer be running.
 func readNote(dir string) (n note, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, noteFile))
 	if err != nil {
@@ -193,6 +202,7 @@ func readNote(dir string) (n note, err error) {
 	return n, err
 }
 
+// serve is the command line of the server's process, which spawn starts.
 type serve struct {
 	Kind      string `arg:""`
 	Directory string `arg:""`
@@ -221,7 +231,8 @@ func (s serve) Run() error {
 	server := &http.Server{Handler: newHandler(s.Kind, s.Directory), ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
-	// Deferred calls run last first: Serve returns only after Close.
+
+	// Deferred calls run in reverse order. Close must run before Wait, since Serve returns only after Close.
 	defer serving.Wait()
 	defer server.Close()
 
@@ -229,6 +240,7 @@ func (s serve) Run() error {
 	return nil
 }
 
+// writeNote writes the note about this process into the locked file.
 func (s serve) writeNote(lock *os.File, listener net.Listener) error {
 	text, err := json.Marshal(note{PID: os.Getpid(), Listen: s.Listen, Port: listener.Addr().(*net.TCPAddr).Port})
 	if err != nil {
@@ -244,7 +256,8 @@ func (s serve) writeNote(lock *os.File, listener net.Listener) error {
 	return nil
 }
 
-// awaitEnd waits until ctx is done, or until the path of the note no longer leads to the locked file.
+// awaitEnd waits until ctx is done, or until the directory or its note was removed or replaced. In the second case the
+// path of the note no longer leads to the locked file.
 func (s serve) awaitEnd(ctx context.Context, lock *os.File) {
 	for {
 		own, err := lock.Stat()

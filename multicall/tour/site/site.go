@@ -36,6 +36,7 @@ func newHandler(kind, dir string) http.Handler {
 // NAME.password.
 type database string
 
+// ServeHTTP answers one request. It refuses names that lead out of the directory.
 func (d database) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if !filepath.IsLocal(name) {
@@ -43,9 +44,10 @@ func (d database) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	want, err := os.ReadFile(filepath.Join(string(d), name+".password"))
+	wanted, err := os.ReadFile(filepath.Join(string(d), name+".password"))
 	user, password, ok := r.BasicAuth()
-	if err != nil || !ok || user != name || password != string(want) {
+	isAllowed := err == nil && ok && user == name && password == string(wanted)
+	if !isAllowed {
 		http.Error(w, "access denied", http.StatusForbidden)
 		return
 	}
@@ -67,6 +69,7 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 </html>
 `))
 
+// ServeHTTP answers with the page, or with an error if the blog has no database or cannot read it.
 func (b *blog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	config, err := readConfig(filepath.Join(b.dir, "wp-config.php"))
 	if err != nil {

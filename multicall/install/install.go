@@ -20,17 +20,43 @@ import (
 	"bijou/state/osutil"
 )
 
-// places are the flags that select the files of install and uninstall.
+// places has the values of the flags that select the files of install and uninstall.
 type places struct {
-	Dir   string `help:"Use the symlinks in this directory; default: /usr/local/bin for root, and ~/.local/bin for other users." type:"path" placeholder:"DIR"`
-	Yes   bool   `short:"y" help:"Do not ask about the directory if --dir is not given."`
-	Jujud bool   `help:"Use the symlinks /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; only for root. Other symlinks only with --dir."`
+	Dir   string
+	Yes   bool
+	Jujud bool
 
-	Systemd    bool   `help:"Use systemd's unit files of a model; symlinks only with --dir."`
-	Env        string `type:"path" placeholder:"DIR" help:"Use the model in this directory, with --systemd; default: the model in use."`
-	Machine    string `placeholder:"ID" help:"Use only the unit file of machine ID's agent, for a host of its own; with --systemd."`
-	Neco       bool   `help:"Use the unit files of neco-updater and neco-worker, whose symlinks are beside this binary or in --dir; with --systemd."`
-	SystemdDir string `type:"path" placeholder:"DIR" help:"Use the unit files in this directory; default: /etc/systemd/system."`
+	Systemd    bool
+	Env        string
+	Machine    string
+	Neco       bool
+	SystemdDir string
+}
+
+// installPlaces has the flags of install. It has the fields of places, with the help of this command.
+type installPlaces struct {
+	Dir   string `type:"path" placeholder:"DIR" help:"Create the symlinks in this directory; default: /usr/local/bin for root, and ~/.local/bin for other users."`
+	Yes   bool   `short:"y" help:"Do not ask about the directory if --dir is not given."`
+	Jujud bool   `help:"Create the symlinks /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; only for root. Other symlinks only with --dir."`
+
+	Systemd    bool   `help:"Write systemd's unit files of a model; symlinks only with --dir."`
+	Env        string `type:"path" placeholder:"DIR" help:"Write unit files for the model in this directory, with --systemd; default: the model in use."`
+	Machine    string `placeholder:"ID" help:"Write only the unit file of machine ID's agent, for a host of its own; with --systemd."`
+	Neco       bool   `help:"Write the unit files of neco-updater and neco-worker, whose symlinks are beside this binary or in --dir; with --systemd."`
+	SystemdDir string `type:"path" placeholder:"DIR" help:"Write the unit files to this directory; default: /etc/systemd/system."`
+}
+
+// removalPlaces has the flags of uninstall. It has the fields of places, with the help of this command.
+type removalPlaces struct {
+	Dir   string `type:"path" placeholder:"DIR" help:"Remove the symlinks from this directory; default: /usr/local/bin for root, and ~/.local/bin for other users."`
+	Yes   bool   `short:"y" help:"Do not ask about the directory if --dir is not given."`
+	Jujud bool   `help:"Remove the symlinks /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run; only for root. Other symlinks only with --dir."`
+
+	Systemd    bool   `help:"Remove systemd's unit files of a model; symlinks only with --dir."`
+	Env        string `type:"path" placeholder:"DIR" help:"Remove the unit files for the model in this directory, with --systemd; default: the model in use."`
+	Machine    string `placeholder:"ID" help:"Remove only the unit file of machine ID's agent; with --systemd."`
+	Neco       bool   `help:"Remove the unit files of neco-updater and neco-worker; with --systemd."`
+	SystemdDir string `type:"path" placeholder:"DIR" help:"Remove the unit files from this directory; default: /etc/systemd/system."`
 }
 
 // visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of one
@@ -85,7 +111,7 @@ func (p places) chooseDir(s console.Streams, question string) (string, error) {
 
 // Command is the command line of `bijou install`.
 type Command struct {
-	places
+	installPlaces
 	Force   bool     `help:"Also replace files of other programs."`
 	Without []string `placeholder:"NAME,..." help:"Do not create symlinks with these names, such as juju if Canonical's is installed; bijou NAME calls them."`
 }
@@ -101,7 +127,8 @@ func (i Command) Run(c *applet.Call) error {
 
 	leftOut := func(name string) bool { return slices.Contains(i.Without, name) }
 	c.Applets = slices.DeleteFunc(slices.Clone(c.Applets), leftOut)
-	return i.visit(c, fmt.Sprintf("Create %d symlinks in %%s", len(c.Applets)), i.installUnitFiles, i.makeLinks)
+	question := fmt.Sprintf("Create %d symlinks in %%s", len(c.Applets))
+	return places(i.installPlaces).visit(c, question, i.installUnitFiles, i.makeLinks)
 }
 
 // These are the directories of Juju's programs that charms call: its binary on machine 0, and the programs for cron
@@ -302,11 +329,11 @@ func isBijouLink(link string) (bool, error) {
 }
 
 // Removal is the command line of `bijou uninstall`.
-type Removal struct{ places }
+type Removal struct{ removalPlaces }
 
 // Run removes unit files, or the symlinks to this binary, and prints one line for each.
 func (r Removal) Run(c *applet.Call) error {
-	return r.visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
+	return places(r.removalPlaces).visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
 }
 
 // removeLinks removes the symlinks to this binary. It keeps the binary, and symlinks to other binaries.
@@ -351,7 +378,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 
 // removeUnitFiles removes the unit files that the flags name, and prints the name of each.
 func (r Removal) removeUnitFiles(s console.Streams) error {
-	set, err := r.selectUnits()
+	set, err := places(r.removalPlaces).selectUnits()
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type unitSet struct {
 
 // installUnitFiles writes the unit files that the flags select, and prints how to start them.
 func (i Command) installUnitFiles(s console.Streams) error {
-	set, err := i.selectUnits()
+	set, err := places(i.installPlaces).selectUnits()
 	if err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 
 	for _, id := range current.removing {
 		if err := m.removeStorage(ctx, id, current.env.Name); err != nil {
-			// The step does not reach waitForChange, which usually receives the exits.
+			// This step does not reach waitForChange, which usually takes note of unit agents that have ended.
 			m.takeExits()
 			return false, err
 		}

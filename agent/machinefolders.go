@@ -33,6 +33,7 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 				continue
 			}
 
+			// Remove removes the unit's directory under both names.
 			folder := unitdir.Of(m.host.Dir, unit)
 			if err := folder.Remove(); err != nil {
 				m.Log.Warn("cannot remove the directory of a removed unit", "folder", folder, "error", err)

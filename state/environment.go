@@ -96,8 +96,8 @@ type Environment struct {
 	Restored string `json:"restored,omitempty"`
 }
 
-// ProviderConfig returns the settings of the environment's provider, by keys without the provider's name:
-// "apt-repository" for the setting nspawn.apt-repository.
+// ProviderConfig returns the settings of the environment's provider. The keys are without the provider's name: the
+// setting nspawn.apt-repository has the key apt-repository.
 func (e Environment) ProviderConfig() map[string]string {
 	own := map[string]string{}
 	for key, value := range e.Config {

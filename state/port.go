@@ -148,6 +148,7 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 			}
 			ports, err := keyspace.Decode[[]Port](kv)
 			if v.keys.Skips(err) {
+				// The record is damaged, and this view tolerates that.
 				continue
 			}
 			if err != nil {

@@ -57,6 +57,7 @@ func Create(ctx context.Context, url string, env Environment) error {
 	if err != nil {
 		return err
 	}
+	// The environment is valid, so CreateIn returns a state to close even if it fails.
 	s, err := CreateIn(ctx, st, env)
 	return errors.Join(err, s.Close())
 }
@@ -95,7 +96,8 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 	})
 }
 
-// CreateIn creates an environment in an empty store and returns it open.
+// CreateIn creates an environment in an empty store and returns it open. It also returns the open state with an
+// error of the store. It returns a nil state if env is not valid.
 func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, error) {
 	if err := env.validate(); err != nil {
 		return nil, err

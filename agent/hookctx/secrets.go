@@ -363,10 +363,11 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the content of a secret. It returns the revision that the unit tracks, which is the
-// latest revision at the unit's first call for the secret. With Peek, it returns the latest revision without
-// tracking that revision. With Refresh, it returns the latest revision, and the unit tracks that revision
-// from now on. A label in the query becomes the unit's label for the secret.
+// SecretContent returns the content of a secret. It returns the content of the revision that the unit tracks,
+// which is the latest revision at the unit's first call for the secret. With Peek, it returns that of the
+// latest revision, and the unit continues to track its revision. With Refresh, it returns that of the latest
+// revision, and the unit tracks that revision from now on. A label in the query becomes the unit's label for
+// the secret. A unit that did not track the secret then tracks the latest revision, even with Peek.
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -113,7 +113,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 		}
 	}
 
-	// The snapshot's members are sorted, so usually nothing needs sorting.
+	// The snapshot's members are sorted, so this usually changes nothing.
 	found := 0
 	for _, present := range snap.Relations[h.Relation].Members {
 		if m, ok := recorded[present.Unit]; ok {

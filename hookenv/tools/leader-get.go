@@ -24,8 +24,9 @@ func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 	}
 	isEmpty := key == "" && len(settings) == 0
 	if isEmpty && inv.FormatFor(settings) == hookenv.FormatJSON {
+		// Print "null" as Juju does, which charm libraries expect. The default format for nil is a different one.
 		inv.Format = hookenv.FormatJSON
-		return inv.Print(nil) // prints "null" as Juju does, which charm libraries expect
+		return inv.Print(nil)
 	}
 
 	return printSettings(inv, settings, key)

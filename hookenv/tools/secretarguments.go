@@ -26,8 +26,8 @@ func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
 	f.AddString(&s.file, "a YAML file with keys and values; - is stdin", "FILE", "file")
 }
 
-// readChange completes s.change from the options, the file and words, which have the form KEY=VALUE. Words take
-// precedence over the file. Its errors never contain a value of the secret.
+// readChange checks the options, and completes s.change from them, from the file and from words, which have the
+// form KEY=VALUE. Words take precedence over the file. Its errors never contain a value of the secret.
 func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, words []string) (err error) {
 	if err := inv.RequireLocalUnit(); err != nil {
 		return err
@@ -49,6 +49,7 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	if err := content.AddWords(words, read); err != nil {
 		return hookenv.UsageErrorf("%v", err)
 	}
+	// Only the validity of the rotation matters here. Its time is computed when the secret is written.
 	if _, err := secret.NextRotation(s.change.Rotate, inv.Now()); err != nil {
 		return hookenv.UsageErrorf("%v", err)
 	}

@@ -270,7 +270,7 @@ func (r *scriptRun) logLastScreen(failure error) {
 }
 
 // traceOnce returns a function that calls trace only once for the same arguments, and remembers the results.
-// A hook that was retried has failed several times, but ends at the same command.
+// A hook that was retried has failed several times, each time at the same command.
 func traceOnce(trace traceFunc) traceFunc {
 	type result struct{ place, command string }
 	results := map[string]result{}

@@ -379,8 +379,8 @@ func foldWords(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// cutAtWord cuts a text that is wider than width, and adds an ellipsis. It cuts after a word if that leaves at least
-// half of the text.
+// cutAtWord cuts a text that is wider than width, and adds an ellipsis. It cuts after the last word that fits, if that
+// keeps more than half of the part that fits.
 func cutAtWord(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
@@ -393,6 +393,7 @@ func cutAtWord(text string, width int) string {
 		_, end = g.Positions()
 	}
 
+	// A word also ends at a space directly after the part that fits.
 	if space := strings.LastIndexByte(text[:end+1], ' '); 2*space > end {
 		end = space
 	}

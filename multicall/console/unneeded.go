@@ -64,8 +64,8 @@ func (c Command) unneededFields(node *kong.Node) (fields []reflect.StructField) 
 // unneededMark is the group of unneeded options, which distinguishes them after a parse.
 const unneededMark = "unneeded"
 
-// unneededField returns the n-th field of a struct, with the tags that make kong accept the option. why is the reason
-// in the note.
+// unneededField returns the n-th field of a struct, with the tags that make kong accept the option called name. why is
+// the reason in the note that the user gets about the option. kong keeps it as the option's help.
 func unneededField(n int, name string, takesValue bool, why string) reflect.StructField {
 	isLetter := len(name) == 1
 	long := name

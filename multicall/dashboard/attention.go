@@ -164,7 +164,7 @@ func (e *liveEnvironment) relationsInTrouble() (troubles []trouble) {
 }
 
 // failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It prefers a
-// failure that the operator has not answered yet. ok is false if there is no such unit.
+// failure that the operator has not resolved yet. ok is false if there is no such unit.
 func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed status.RelationUnit, ok bool) {
 	for service, end := range r.Services {
 		for name, candidate := range end.Units {
@@ -173,7 +173,7 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 				continue
 			}
 
-			// Resolved is empty until the operator has answered the failure. Unanswered failures come first.
+			// Resolved is empty until the operator has resolved the failure. Unresolved failures come first.
 			order := cmp.Or(
 				cmp.Compare(candidate.Resolved, failed.Resolved),
 				candidate.Since.Compare(failed.Since),

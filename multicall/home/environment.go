@@ -54,7 +54,7 @@ func (h Home) Environment(name string) (Environment, error) {
 
 	if e.Name != name {
 		return e, fmt.Errorf(
-			"cannot use %q as model %q: the directory belongs to model %q, and must have the name of that model",
+			"cannot use %q as model %q: the directory belongs to model %q, so its name must be the name of that model",
 			e.Dir, name, e.Name,
 		)
 	}

@@ -99,6 +99,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	defer cancel()
 
 	for {
+		// Ask this first: if the process ends after this call, the next round notices it.
 		lives := alive()
 		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); err != nil {
 			return 0, err

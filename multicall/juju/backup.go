@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -364,10 +365,13 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 
 	folder = unitdir.StorageOf(b.env.MachineDir(s.Machine), b.env.Name, s).Folder
 	info, err := os.Stat(folder)
-	if err != nil || !info.IsDir() {
+	switch {
+	case err == nil && info.IsDir():
+		return folder, ""
+	case err == nil || errors.Is(err, fs.ErrNotExist):
 		return "", "its directory " + folder + " does not exist"
 	}
-	return folder, ""
+	return "", "its directory cannot be read: " + err.Error()
 }
 
 // addUnits adds the directories of this host's units, if --with-units is given. The header records how many
@@ -387,11 +391,15 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	var changed []string // files that changed while they were read
 	for i, u := range units {
 		b.o.reportSteps(state.Steps{What: "directories of units backed up", Done: i + 1, Total: len(units)})
+		// The backup names a directory by the path that older binaries use, so that they can restore it too.
 		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())
 		folder, err := filepath.EvalSymlinks(dir)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			// The unit is not on this host, or has no directory yet.
 			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot back up the directory of unit %q: %w", u.Name, err)
 		}
 		packed++
 

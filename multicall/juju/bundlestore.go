@@ -103,6 +103,7 @@ func (c deployCmd) newFinder(
 		f.given = map[string]string{}
 	}
 
+	// Of the service, wishFor reads only whether it accepts other series.
 	service := state.Service{ForceSeries: liftedBy(c.Force, c.ForceSeries).Series || deployed.ForceSeries}
 	// The application's own base comes first, then the bundle's, and then the base of the existing service.
 	base := cmp.Or(a.Base, a.Series, b.Base, b.Series, deployed.Origin.Base)

@@ -71,7 +71,8 @@ func (r *charmRelease) baseFor(series string) charmsource.Base {
 		return own
 	}
 
-	// ChooseBase finds a base, since at least the first one has this architecture.
+	// The result only needs a series, so any architecture will do. With that of the first base, ChooseBase always
+	// finds a base.
 	chosen, _ := charmsource.ChooseBase(r.Bases, r.Bases[0].Arch)
 	return chosen
 }

@@ -208,7 +208,7 @@ const (
 )
 
 // getFile writes a file of the store to path. It uses the environment's copy if there is one. Otherwise it
-// downloads the file, and stores a copy in the environment. A lock lets only one command of this host
+// downloads the file, and stores a copy in the environment. A lock lets only one command on this host
 // download at a time. Under this lock, getFile also removes downloads that a killed command has left.
 func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
 	if found, err := st.copyBlob(ctx, f, path); found || err != nil {

@@ -73,7 +73,7 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 	}
 }
 
-// Run prints the lines in order of time. If it follows the log, it continues until it is interrupted or the
+// Run prints the lines in the order of their times. If it follows the log, it continues until it is interrupted or the
 // reader of its output has closed the pipe.
 func (c debugLogCmd) Run(o *operator) error {
 	// From here on, the fields of c combine flags of the same meaning.

@@ -371,8 +371,8 @@ func (o *operator) describeHookUser() string {
 	return "; its hooks run on this host, as this user"
 }
 
-// addService adds the charm, the service and its first units in one transaction, so that no service is left
-// behind if a placement is wrong. The first units are one for each placement. It returns
+// addService stores the charm's files and its resources. Then, in one transaction, it adds the charm, the service
+// and one unit for each placement, so that no service is left behind if a placement is wrong. It returns
 // [state.ErrRevisionTaken] if the URL belongs to a charm with different content.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.release.put(d.o, d.state, url)

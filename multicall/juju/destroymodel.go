@@ -22,7 +22,7 @@ type destroyModelCmd struct {
 	Name    string        `arg:"" optional:"" help:"The model, if not given by -e."`
 	Yes     bool          `short:"y" aliases:"no-prompt" help:"Do not ask."`
 	Force   bool          `help:"Skip the units' stop hooks."`
-	Timeout time.Duration `default:"2m" help:"Wait at most this long without progress; 0 waits forever; default 2m. The time of a running hook does not count."`
+	Timeout time.Duration `default:"2m" help:"Wait at most this long without progress; 0 waits forever; default 2m. The time that a running hook takes does not count."`
 
 	DestroyStorage bool `hidden:"" aliases:"release-storage" help:"No effect: no storage can stay without its model."`
 	NoWait         bool `hidden:"" help:"No effect: --force never waits."`

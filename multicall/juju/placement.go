@@ -68,7 +68,7 @@ const maxAtOnce = 10_000
 func checkCount(n int, thing string) error {
 	switch {
 	case n < 1:
-		return console.Usage(fmt.Errorf("cannot add %d %ss", n, thing))
+		return console.Usage(fmt.Errorf("cannot add %s: want a number from 1", formatCount(n, thing)))
 	case n > maxAtOnce:
 		return console.Usage(fmt.Errorf("cannot add %s at once: the limit is %d",
 			formatCount(n, thing), maxAtOnce))

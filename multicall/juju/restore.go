@@ -394,7 +394,7 @@ func (r *restore) unpackUnits(e home.Environment) error {
 // unpackStorage restores the content of storage, and returns the ids of the storage that is then in place. If
 // a directory already has files, unpackStorage keeps them if mayHaveFiles is true, and otherwise returns an
 // error.
-func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (kept []string, err error) {
+func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (inPlace []string, err error) {
 	for _, k := range r.archive.Keys {
 		id, isStorage := strings.CutPrefix(k.Key, keys.Storages)
 		if !isStorage {
@@ -423,13 +423,13 @@ func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (kept []s
 		if err := r.unpackOne(name, place.Folder, mayHaveFiles); err != nil {
 			return nil, fmt.Errorf("cannot restore the content of storage %s: %w", id, err)
 		}
-		kept = append(kept, id)
+		inPlace = append(inPlace, id)
 	}
 
-	if len(kept) > 0 {
-		r.o.note("  restored, or already in place: the content of storage %s", strings.Join(kept, ", "))
+	if len(inPlace) > 0 {
+		r.o.note("  restored, or already in place: the content of storage %s", strings.Join(inPlace, ", "))
 	}
-	return kept, nil
+	return inPlace, nil
 }
 
 // unpackOne restores one storage from the archive's file name into the directory folder. If the directory has
@@ -507,7 +507,9 @@ func (a asideFolder) undo() error {
 	return nil
 }
 
-// knownUnits returns the directories of the backup's units, as paths below the environment's directory.
+// knownUnits returns the directories of the backup's units, as paths below the environment's directory of the
+// form machines/M/units/SERVICE-N, which backups of all binaries use. The key of a unit on a machine is
+// machines/M/units/SERVICE/N.
 func (r *restore) knownUnits() map[string]bool {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {

@@ -109,7 +109,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 		return fmt.Errorf("cannot run on unit %q: %s: bijou ended the command", a.action.Unit, reason)
 	}
 
-	return fmt.Errorf("cannot run on unit %q: %s: to see the command's result: juju show-operation %d",
+	return fmt.Errorf("cannot run on unit %q: %s; to see the command's result: juju show-operation %d",
 		a.action.Unit, reason, a.action.ID)
 }
 

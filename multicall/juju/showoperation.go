@@ -22,7 +22,7 @@ type showOperationCmd struct {
 // Run prints the action with its output and results. With --wait or --watch it first waits for the action to end.
 // If the words are an application and an action's name, it prints the declaration of the action.
 func (c showOperationCmd) Run(o *operator) error {
-	// In Juju, --wait 0 waits without a limit.
+	// In Juju, --wait 0 waits without a limit. Here a --wait without a time does, and 0 is read as a word.
 	if c.Wait.set && len(c.Words) == 2 && c.Words[1] == "0" {
 		c.Words = c.Words[:1]
 	}
@@ -38,6 +38,7 @@ func (c showOperationCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
+		// An id that does not exist must fail before the wait.
 		var shown awaitedAction
 		err := s.View(o.ctx, func(v *state.View) (err error) {
 			shown.action, err = actions.Get(v, id)

@@ -89,7 +89,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUni
 	return units, s.Damage, nil
 }
 
-// readUnit reads the details of one unit that the flags select, and its last log lines. It does not read the
+// readUnit reads those details of one unit that the flags ask for, and its last log lines. It does not read the
 // unit's view.
 func (c showUnitCmd) readUnit(v *state.View, o *operator, name string) (shownUnit, error) {
 	if _, err := v.Unit(name); err != nil {

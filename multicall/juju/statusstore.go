@@ -10,8 +10,8 @@ import (
 	"bijou/state/status"
 )
 
-// addNewer queries the store, in one request, for newer releases in the channels that services follow. It
-// adds the releases to s, and prints a hint for each release.
+// addNewer queries the store, in one request, for the current releases of the channels that services follow. It
+// adds the releases that differ from the services' charms to s.Services, and prints a hint for each of them.
 func (o *operator) addNewer(s status.Status) error {
 	var names []string
 	var wishes []charmsource.Wish
@@ -46,6 +46,7 @@ func (o *operator) addNewer(s status.Status) error {
 				continue
 			}
 
+			// A channel can also have returned to a lower revision.
 			service := s.Services[name]
 			if r := answers[i].Release; r.Revision != service.Source.Revision {
 				service.Newer = fmt.Sprintf("ch:%s/%s/%s-%d", wishes[i].Arch, service.Series, r.Name, r.Revision)

@@ -111,7 +111,7 @@ func sshAccess(c ssh.Client, machineDir string) juju.Access {
 			}
 
 			if dir != "" {
-				// The command is on its own line, so that a syntax error of the shell quotes the command without cd.
+				// The command is on its own line, so that a syntax error that the shell prints quotes only the command.
 				line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
 			}
 

@@ -189,13 +189,14 @@ func (c *Client) Instances(ctx context.Context) (instances []provider.Instance, 
 func (c *Client) Close() {
 	// Unlike lock, this always succeeds.
 	c.mu <- struct{}{}
-	c.close()
+	c.close() // ends all calls, and makes lock fail from now on
 	if s := c.current; s != nil {
 		c.current = nil
 		s.close()
 	}
 
 	c.unlock()
+	// Sessions that were retired earlier can still be ending.
 	c.retiring.Wait()
 }
 

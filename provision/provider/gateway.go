@@ -38,8 +38,8 @@ func makeGatewayFolders(dir, machine string) error {
 // Its environment.yaml has only the fields that an agent needs. From that directory, the machine's own socket
 // is the only way to the state and its secrets. If the directory exists, MakeGatewayDir updates it from the
 // environment's record.
-func MakeGatewayDir(environment, machine string) error {
-	dir := GatewayDir(environment, machine)
+func MakeGatewayDir(environmentDir, machine string) error {
+	dir := GatewayDir(environmentDir, machine)
 	if err := makeGatewayFolders(dir, machine); err != nil {
 		return fmt.Errorf("cannot create the directory of machine %s's gateway: %w", machine, err)
 	}
@@ -52,10 +52,10 @@ func MakeGatewayDir(environment, machine string) error {
 		Tools    string `yaml:"tools"`
 		Phase    string `yaml:"phase,omitempty"`
 	}{}
-	if err := (Environment{Dir: environment}).ReadRecord(&record); err != nil {
+	if err := (Environment{Dir: environmentDir}).ReadRecord(&record); err != nil {
 		return err
 	}
-	record.State = GatewayURL(environment, machine)
+	record.State = GatewayURL(environmentDir, machine)
 
 	data, err := yaml.Marshal(record)
 	if err != nil {

@@ -63,9 +63,10 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	return t
 }
 
-// keepHost records in this provisioner's ledger that a host is the machine, even if the host does not answer.
-// Until then, the record may exist only in the ledger of the provisioner that has started the machine. If the
-// operator has given up the host, keepHost returns an error and records nothing.
+// keepHost records in this provisioner's ledger that a host is the machine, and returns m. It does not contact
+// the host. Until then, the record may exist only in the ledger of the provisioner that has started the machine.
+// If the operator has given up the host, which an empty file in the ledger shows, keepHost returns an error and
+// records nothing.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
 		return m, withHints(fmt.Errorf("host %q has been given up: the file %q is empty",

@@ -323,5 +323,6 @@ func (p *Provider) packCredentials(stateURL string) (remoteURL string, files []b
 		options.Set(option, p.remoteDir()+"/"+file.path)
 	}
 
+	// A query can contain slashes, and paths are easier to read with them.
 	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil
 }

@@ -92,7 +92,7 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	refuse := func(why string) error { return &Refusal{Identity: id, Op: op, Key: key, Why: why} }
 	switch {
 	case id.machine == "":
-		return refuse("the request does not come from the agents of a machine")
+		return refuse("the request does not come from an agent of a machine")
 	case r == nil:
 		return refuse("agents cannot use this key")
 	case op == Get && old == nil:
@@ -107,7 +107,7 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 		if size := len(new); size > r.max {
 			return refuse(fmt.Sprintf("the value has %d bytes, but at most %d are allowed", size, r.max))
 		}
-		if !r.raw && !isPlain(new, r.record) {
+		if !r.raw && !hasDistinctMembers(new, r.record) {
 			return refuse("an object in the value has the same member twice, so that readers could use different values")
 		}
 		if !r.shape(new) {

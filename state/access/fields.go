@@ -91,17 +91,18 @@ func parseJSON(data []byte) (value any, ok bool) {
 	return value, err == nil
 }
 
-// isPlain reports whether no object in a JSON value has the same member twice. With record, it ignores the case
-// of the names of the outermost object's members, as encoding/json does. A value that is not JSON is plain.
-func isPlain(value []byte, record bool) bool {
+// hasDistinctMembers reports whether no object in a JSON value has the same member twice. If the value is a record, the
+// names of its own members must differ in more than case, since encoding/json ignores case. A value that is not JSON
+// has no members.
+func hasDistinctMembers(value []byte, isRecord bool) bool {
 	d := json.NewDecoder(bytes.NewReader(value))
-	plain, err := scanValue(d, record)
-	return plain || err != nil
+	distinct, err := scanValue(d, isRecord)
+	return distinct || err != nil
 }
 
-// scanValue reads one value. plain is false if an object in the value has the same member twice. With fold, it
-// ignores the case of the names of the outermost object's members.
-func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
+// scanValue skips one value, and reports whether each object in it has distinct members. With fold, if the value
+// itself is an object, the names of its own members must differ in more than case.
+func scanValue(d *json.Decoder, fold bool) (distinct bool, err error) {
 	token, err := d.Token()
 	if err != nil {
 		return false, err
@@ -113,7 +114,7 @@ func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 	}
 
 	// The value is an object or a list.
-	plain = true
+	distinct = true
 	seen := map[string]bool{}
 	for d.More() {
 		if opened == '{' {
@@ -125,7 +126,7 @@ func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 			if fold {
 				name = foldName(name)
 			}
-			plain = plain && !seen[name]
+			distinct = distinct && !seen[name]
 			seen[name] = true
 		}
 
@@ -133,11 +134,11 @@ func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		plain = plain && inner
+		distinct = distinct && inner
 	}
 
 	_, err = d.Token() // the closing bracket
-	return plain, err
+	return distinct, err
 }
 
 // foldName returns the same form for all names that encoding/json decodes into the same field.

@@ -27,8 +27,8 @@ func TestIsPlain(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := isPlain([]byte(c.value), c.record); got != c.want {
-				t.Errorf("isPlain(%s, %t) is %t", c.value, c.record, got)
+			if got := hasDistinctMembers([]byte(c.value), c.record); got != c.want {
+				t.Errorf("hasDistinctMembers(%s, %t) is %t", c.value, c.record, got)
 			}
 		})
 	}

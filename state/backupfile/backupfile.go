@@ -83,7 +83,7 @@ func SecretKeysName() string { return CredentialName("secret-keys") }
 // CredentialName returns the name of the file with the credential.
 func CredentialName(name string) string { return "credentials/" + name }
 
-// FolderName returns the name of the file with a unit's directory.
+// FolderName returns the name of the file, in a backup, that has the content of a unit's directory.
 func FolderName(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
 }
@@ -117,7 +117,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 // name.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	if !fileNamePattern().MatchString(name) {
-		return fmt.Errorf("cannot back up %q: backups do not have files of this name", name)
+		return fmt.Errorf("cannot back up %q: a backup cannot contain a file with this name", name)
 	}
 	return w.addFile(name, content)
 }

@@ -331,7 +331,7 @@ type budgetReader struct {
 	unlimited bool
 }
 
-// ReadAt reads at the offset. It returns an error beyond the budget.
+// ReadAt reads at the offset. It returns an error if the budget is exceeded.
 func (b *budgetReader) ReadAt(p []byte, off int64) (int, error) {
 	if !b.unlimited {
 		b.left -= int64(len(p))

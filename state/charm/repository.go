@@ -83,15 +83,16 @@ func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) 
 	return found, broken, nil
 }
 
-// readFound reads the charm in the directory path, whose path in the repository is dir.
-func (r Repository) readFound(path, dir string) (Found, error) {
-	c, err := ReadDir(path)
+// readFound reads the charm in the directory dir. inRepository is the path of dir relative to the repository. If it
+// has the form SERIES/NAME, the charm is for that series.
+func (r Repository) readFound(dir, inRepository string) (Found, error) {
+	c, err := ReadDir(dir)
 	if err != nil {
 		return Found{}, err
 	}
 
-	f := Found{Charm: c, Path: path}
-	if series := filepath.Dir(dir); series != "." && CheckSeries(series) == nil {
+	f := Found{Charm: c, Path: dir}
+	if series := filepath.Dir(inRepository); series != "." && CheckSeries(series) == nil {
 		f.Series = series
 	}
 	return f, nil

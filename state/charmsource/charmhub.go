@@ -293,8 +293,8 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 	return nil
 }
 
-// pickResources replaces resources in r.Resources with the wanted revisions, which wanted has by the
-// resources' names. It returns ErrNotFound if a wanted revision does not exist.
+// pickResources replaces resources in r.Resources. wanted maps the name of each resource to replace to its new
+// revision. It returns ErrNotFound if a wanted revision does not exist.
 func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		var answer struct {
@@ -305,7 +305,7 @@ func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[str
 			return fmt.Errorf("cannot look up resource %q of charm %q in the store: %w", name, r.Name, err)
 		}
 
-		isWanted := func(r resourceJSON) bool { return r.Revision == wanted[name] }
+		isWanted := func(candidate resourceJSON) bool { return candidate.Revision == wanted[name] }
 		i := slices.IndexFunc(answer.Revisions, isWanted)
 		if i < 0 {
 			return fmt.Errorf("resource %q of charm %q has no revision %d: %w", name, r.Name, wanted[name], ErrNotFound)

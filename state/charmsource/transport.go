@@ -390,8 +390,8 @@ func (p packageJSON) info() Info {
 	return info
 }
 
-// splitChannel returns the parts of a channel's name. A part that the name lacks is empty, except the track
-// latest.
+// splitChannel returns the parts of a channel's name. A part that the name lacks is empty, except that
+// the track is then "latest".
 func splitChannel(name string) (track, risk, branch string) {
 	parts := append(strings.SplitN(WholeChannel(name), "/", 3), "", "")
 	return parts[0], parts[1], parts[2]

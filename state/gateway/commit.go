@@ -84,7 +84,8 @@ func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, erro
 		return nil, refusal
 	}
 
-	// mayDependOn adds conditions to v.conds on which this decision does not depend.
+	// The commit needs only the conditions that the rights to its writes depend on. Those that mayDependOn adds
+	// are about the right to read the keys of the transaction's own conditions. They have no effect on the commit.
 	decidedBy := slices.Clone(v.conds)
 	if err := v.mayDependOn(ctx, txn.Conds); err != nil {
 		return nil, err

@@ -267,7 +267,7 @@ func LogBatch(source string, seq int64) string {
 // GatewayLeasesOf is the prefix of the leases that a gateway has granted to an identity.
 func GatewayLeasesOf(who string) string { return GatewayLeases + who + "/" }
 
-// GatewayLease is gateway-leases/<who>/<id>: empty, under the lease itself.
+// GatewayLease is gateway-leases/<who>/<id>. Its value is empty, and the key is bound to the lease <id>.
 func GatewayLease(who string, id int64) string {
 	return GatewayLeasesOf(who) + strconv.FormatInt(id, 10)
 }

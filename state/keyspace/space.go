@@ -31,7 +31,7 @@ type Space struct {
 	Metrics *metrics.Registry
 
 	// Progress receives a report before the first step of a long job, and after each step. A job has ended
-	// when Done equals Total, or when it returns. The reports come one after another. Progress must be set
+	// when Done equals Total, or when the job's function returns. The reports come one after another. Progress must be set
 	// before the space is shared.
 	Progress Progress
 

@@ -115,7 +115,7 @@ func readCase(v *state.View, r state.Request) (c Case, err error) {
 		return c, err
 	}
 
-	// A unit that is gone does not lack anything.
+	// A unit that is gone lacks no subordinate.
 	if unit.Life == "" {
 		return c, nil
 	}

@@ -36,13 +36,14 @@ func (g Globs) Match(name string) (matches bool) {
 }
 
 // Unmatched returns the given patterns that have not matched a name.
-func (g Globs) Unmatched(patterns []string) (none []string) {
+func (g Globs) Unmatched(patterns []string) (unmatched []string) {
 	for _, p := range patterns {
-		if !g[p] {
-			none = append(none, p)
+		hasMatched := g[p]
+		if !hasMatched {
+			unmatched = append(unmatched, p)
 		}
 	}
-	return none
+	return unmatched
 }
 
 // selection names the records to read: all below the prefixes, and single keys.

@@ -136,8 +136,8 @@ func strayRelationKeys(v *state.View) (stray []string, err error) {
 	return stray, nil
 }
 
-// strayStorages finds the records of storage on machines that no longer exist. The machines' agents did not
-// have them in their lists.
+// strayStorages returns the keys of the storage records of machines that no longer exist. An agent removes only
+// storage that its machine's list contains, so the record of any other storage outlives the machine.
 func strayStorages(v *state.View) (stray []string, err error) {
 	all, err := v.Storages()
 	if err != nil {

@@ -119,7 +119,7 @@ func (f Folder) tryLockFile() (*os.File, error) {
 	return osutil.TryLockFile(f.Path("lock"), os.O_CREATE|os.O_RDWR)
 }
 
-// LinkTools makes the directory's symlink to the hook tools point to tools.
+// LinkTools makes the directory's symlink to the hook tools lead to the path tools.
 func (f Folder) LinkTools(tools string) error {
 	if current, err := os.Readlink(f.ToolsPath()); err == nil && current == tools {
 		return nil

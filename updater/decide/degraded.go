@@ -146,6 +146,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	tellAt := s.tellAt(found)
 	hasChanged := found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded)
 	mustTell := !tellAt.IsZero() && !now.Before(tellAt)
+	// Changed findings are recorded at once, and their alert is written from tellAt on.
 	if hasChanged || mustTell {
 		return s.reportDegraded(now, found, tellAt)
 	}
@@ -165,6 +166,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 
 	a := s.nextRequest(now)
 	if a.Verb == Start && !tellAt.IsZero() {
+		// The alert must not wait any longer, since it must come before that of the update.
 		return s.reportDegraded(now, found, now)
 	}
 

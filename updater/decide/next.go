@@ -193,6 +193,8 @@ func (s Snapshot) LastVersion() string {
 // the request, its entry in the history and an alert. It also removes the operators' requests that the update
 // fulfils.
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
+	// byItself means that the updater repairs the servers without a request of an operator.
+	isRepair := by == byRepair || by == byItself
 	id := s.LastID + 1
 	r := record.Request{
 		Version:   to,
@@ -202,7 +204,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		Attempt:   1,
 		StartedAt: now,
 		AttemptAt: now,
-		Repair:    by == byRepair || by == byItself,
+		Repair:    isRepair,
 	}
 	if r.Repair {
 		r.Components = s.repairComponents(now)

@@ -178,7 +178,7 @@ func (t *terminal) openTTY() error {
 	return nil
 }
 
-// setLineMode makes a terminal forward lines unchanged, without echo.
+// setLineMode makes a terminal forward lines unchanged, without echo. Only the character endOfInput has an effect.
 func setLineMode(fd int) error {
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -188,6 +188,7 @@ func setLineMode(fd int) error {
 	mode.Iflag = 0
 	mode.Oflag = 0
 	mode.Lflag = unix.ICANON
+	// Zero disables a control character. VMIN is a number, not a character, and stays.
 	mode.Cc = [len(mode.Cc)]uint8{unix.VEOF: endOfInput, unix.VMIN: mode.Cc[unix.VMIN]}
 	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
 }

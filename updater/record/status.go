@@ -70,7 +70,7 @@ type Presence struct {
 	Package string `json:"package,omitempty"`
 }
 
-// The reasons for which a worker waits, in Activity.Kind.
+// These are the values of Activity.Kind that say why a worker waits.
 const (
 	WaitBarrier  = "barrier"  // for servers to reach its step
 	WaitTurn     = "turn"     // for the server that has the turn at a rolling component

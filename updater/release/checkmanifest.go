@@ -221,7 +221,7 @@ func checkSum(file, sum string) error {
 		return fmt.Errorf("the SHA-256 sum of %q is missing: sha256: ...", file)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {
-		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", file)
+		return fmt.Errorf("the SHA-256 checksum of %q is not 64 hexadecimal digits", file)
 	}
 
 	return nil

@@ -143,7 +143,8 @@ func (l *layout) layEntries(path, target string) error {
 	return nil
 }
 
-// layEntry makes target a view of path, which is of this kind. It copies a symlink.
+// layEntry makes path visible at target. It lays directories and files, and copies symlinks. kind is the type of
+// path. Anything else, such as a socket, a pipe or a device, is left out.
 func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 	switch {
 	case kind.IsDir():
@@ -158,7 +159,7 @@ func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 		return os.Symlink(link, target)
 	}
 
-	// Leave out sockets and pipes, which lead to the host's programs.
+	// Sockets and pipes lead to the host's programs.
 	return nil
 }
 

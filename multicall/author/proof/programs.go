@@ -182,12 +182,13 @@ func (p *proofer) checkProgram(file string) {
 		p.mendMode(file)
 	}
 
-	p.checkFirstLine(file, data, words)
+	p.checkInterpreter(file, data, words)
 }
 
-// checkFirstLine checks a program's interpreter, which is the first of words, and the ends of its lines. The
-// argument data is the program's text. It reports only the first problem.
-func (p *proofer) checkFirstLine(file string, data []byte, words []string) {
+// checkInterpreter checks a program's interpreter, and the ends of its lines. data is the program's text. words are
+// the words after #! in its first line, without a CR, and the first one is the interpreter. They are empty if there is
+// no such line. checkInterpreter reports only the first problem.
+func (p *proofer) checkInterpreter(file string, data []byte, words []string) {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	isBinary := bytes.HasPrefix(data, []byte("\x7fELF"))
 	switch {

@@ -135,8 +135,10 @@ func (p *parser) checkApplication(name string, a *Application, unitsLeft int) {
 		p.refuse("%w", err)
 	case a.Charm == "":
 		p.refuse("application %q has no charm", name)
-	case !isNumberOfUnits(a.NumUnits, unitsLeft):
-		p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
+	case a.NumUnits < 0:
+		p.refuse("application %q: num_units is %d, but cannot be negative", name, a.NumUnits)
+	case a.NumUnits > unitsLeft:
+		p.refuse("application %q: num_units is %d, but all applications together can have at most %d units", name,
 			a.NumUnits, maxUnits)
 	case len(a.To) > a.NumUnits:
 		p.refuse("application %q: \"to\" has more entries (%d) than there are units (num_units: %d)", name, len(a.To),

@@ -48,8 +48,8 @@ const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 const maxReadCommits = 256
 
 // readLog reads the first maxReadCommits commits after the revision that have a wanted key. Their batches
-// have only the wanted keys. If the log was trimmed after the revision, the segment has a gap, and the caller
-// must not use its batches.
+// have only the wanted keys. If the log was trimmed beyond the revision, commits after the revision are
+// missing from the log: s.trimmed is then greater than after, and the caller must not use the batches.
 func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) bool) (s logSegment, err error) {
 	c, err := d.readers.get(ctx)
 	if err != nil {

@@ -196,3 +196,21 @@ func TestWorkloadVersion(t *testing.T) {
 		t.Errorf("service %q, units %q and %q", s.Version, s.Units["mysql/0"].Version, s.Units["mysql/1"].Version)
 	}
 }
+
+func TestLongWorkloadVersion(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	noon := time.Date(2012, 2, 29, 12, 0, 0, 0, time.UTC)
+	version := strings.Repeat("5.", 10_000)
+	for _, since := range []time.Time{noon, noon.Add(time.Hour)} {
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetWorkloadVersion("mysql/0", version, since) })
+	}
+
+	unit, err := state.Read(t.Context(), st, func(v *state.View) (state.Unit, error) { return v.Unit("mysql/0") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !unit.Workload.Since.Equal(noon) {
+		t.Errorf("the workload has its version since %v, want %v", unit.Workload.Since, noon)
+	}
+}

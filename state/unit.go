@@ -175,14 +175,15 @@ func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 	})
 }
 
-// SetWorkloadVersion records the version of a unit's workload, and the time since which it runs. It writes
-// nothing if the version has not changed.
+// SetWorkloadVersion records the version of a unit's workload, and since when the workload has it. It writes
+// nothing if the version has not changed. It shortens a very long version.
 func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
+	version = Truncate(version, maxMessageBytes)
 	u, err := tx.Unit(name)
 	if err != nil || u.Workload.Version == version {
 		return err
 	}
-	u.Workload = WorkloadVersion{Version: Truncate(version, maxMessageBytes), Since: since.UTC()}
+	u.Workload = WorkloadVersion{Version: version, Since: since.UTC()}
 	return tx.keys.Put(keys.Unit(name), u)
 }
 

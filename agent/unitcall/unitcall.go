@@ -194,7 +194,7 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 		}
 	}
 
-	return End{}, fmt.Errorf("no longer waiting for command %s of unit %q, which continues; to end it: juju cancel-task %[1]s",
+	return End{}, fmt.Errorf("stopped waiting for command %s of unit %q; the command continues; to end it: juju cancel-task %[1]s",
 		id, a.unit)
 }
 

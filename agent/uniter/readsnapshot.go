@@ -30,7 +30,8 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 		return s, err
 	}
 
-	return s, readMembers(v, &s)
+	err = readMembers(v, &s)
+	return s, err
 }
 
 // readSurroundings reads everything except the members of the unit's relations and the records that only the
@@ -61,14 +62,15 @@ func readSurroundings(
 	if err != nil {
 		return s, err
 	}
-	if s.Hooks, err = readCharmHooks(v, service, s.Uniter.Workflow.Charm, known); err != nil {
+	deployed := s.Uniter.Workflow.Charm
+	s.Hooks, err = readCharmHooks(v, service, deployed, known)
+	if err != nil {
 		return s, err
 	}
 	if err := readLeader(v, &s); err != nil {
 		return s, err
 	}
 
-	deployed := s.Uniter.Workflow.Charm
 	if deployed != "" && deployed != s.Charm {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err
@@ -81,12 +83,14 @@ func readSurroundings(
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
-	s.AddVanished()
+	s.AddVanishedRelations()
 
 	if s.Storages, err = v.OwnStorages(name); err != nil {
 		return s, err
 	}
-	return s, readSecrets(v, &s)
+	// A return of both could read s before the call fills it.
+	err = readSecrets(v, &s)
+	return s, err
 }
 
 // readOperatorRequests reads the next action and the debug session that operators have requested.

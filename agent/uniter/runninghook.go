@@ -46,7 +46,8 @@ type runningHook struct {
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
 // beginHook commits that the hook begins, and then starts the hook. So no hook runs without a record.
-// beginHook does nothing if the hook is an action that an operator has just cancelled.
+// If the hook is an action that an operator has just cancelled, beginHook records and starts nothing, and returns
+// nil.
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {

@@ -246,7 +246,8 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	oldIDs := slices.Sorted(maps.Keys(c.snap.Relations))
 	freshIDs := slices.Sorted(maps.Keys(fresh.Relations))
 	if !slices.Equal(freshIDs, oldIDs) {
-		return fresh, readMembers(v, &fresh)
+		err = readMembers(v, &fresh)
+		return fresh, err
 	}
 
 	for id, r := range fresh.Relations {

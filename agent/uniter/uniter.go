@@ -254,7 +254,7 @@ func (u *uniter) releaseTicket() {
 // quiescedPoll is the interval at which a quiesced unit checks whether its hooks can run again.
 const quiescedPoll = 250 * time.Millisecond
 
-// maxTurn is how long a unit can begin hooks back to back before it gives up hookLock. Between two turns a
+// maxTurn is how long a unit can begin one hook after another before it gives up hookLock. Between two turns a
 // process that waits to quiesce the unit can take the lock.
 const maxTurn = 5 * time.Second
 

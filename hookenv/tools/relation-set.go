@@ -110,7 +110,7 @@ func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	return unit, checkUnitWrite(inv.Facts, unit)
 }
 
-// settingArguments are the arguments of relation-set, sorted by their form.
+// settingArguments are the arguments of relation-set, grouped by their form.
 type settingArguments struct {
 	pairs   [][2]string // KEY=VALUE; each key occurs once
 	touched []string    // KEY

@@ -65,7 +65,7 @@ func (p *daemonFlags) loadRecord() (home.Environment, error) {
 		return e, err
 	}
 	if e.Phase == home.Removing {
-		return e, fmt.Errorf("cannot run for model %q: %w", e.Name, home.ErrRemoving)
+		return e, fmt.Errorf("cannot run the agents of model %q: %w", e.Name, home.ErrRemoving)
 	}
 
 	runsOwnTools := applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou"))

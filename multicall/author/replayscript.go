@@ -508,9 +508,10 @@ const (
 	byAllUnits    settingsWriter = ""      // each unit, with the same settings
 )
 
-// writeSettingsBy writes the commands with which the writer writes the settings in data, except addresses,
-// since the stub has its own. Settings that do not fit on a line go to a file, which the stub's unit reads.
-// If the writer is one unit, the argument unit is that unit. It returns false if there are no settings.
+// writeSettingsBy adds the commands that set data in the relation on behalf of writer. It leaves out addresses, since
+// the stub has its own, and replaces secret values by placeholders. Values that do not fit on a line go to a file.
+// unit runs relation-set, which can read a file, unlike stub set. It is the writer itself or, for the other writers,
+// the stub's first unit. writeSettingsBy returns false if there are no settings.
 func (r *replay) writeSettingsBy(
 	writer settingsWriter,
 	rel status.RelationDetail,
@@ -538,15 +539,16 @@ func (r *replay) writeSettingsBy(
 	}
 	stubSet = append(stubSet, rel.Service, rel.RelatedEndpoint)
 
-	if len(pairs) > 0 && writer == byOneUnit {
+	switch {
+	case len(pairs) == 0:
+	case writer == byOneUnit:
 		r.call(slices.Concat(relationSet, pairs)...)
-	}
-	if len(pairs) > 0 && writer != byOneUnit {
+	default:
 		r.call(slices.Concat(stubSet, pairs)...)
 	}
 	if len(inFile) > 0 {
 		unitPart := strings.ReplaceAll(unit, "/", "-")
-		file := strings.Trim(fmt.Sprintf("replay-%s-%s%s.yaml", unitPart, rel.RelatedEndpoint, writer), "-")
+		file := fmt.Sprintf("replay-%s-%s%s.yaml", unitPart, rel.RelatedEndpoint, writer)
 		r.addFile(file, inFile)
 		words := slices.Concat(relationSet, []string{"--file", file})
 		if writer == byApplication {

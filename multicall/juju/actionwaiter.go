@@ -226,8 +226,8 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-// waitOrCancel waits until all actions have ended or are stuck, at most until the timeout or an interrupt by
-// the operator. Then it cancels the actions that have not ended. reason says whether the timeout or an
+// waitOrCancel waits until all actions have ended or are stuck, the timeout expires, or the operator interrupts
+// the command. Then it cancels the actions that have not ended. reason says whether the timeout or an
 // interrupt ended the wait. reason is "" if neither did, or if all actions have ended. A timeout of 0 means
 // no limit.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {

@@ -218,7 +218,7 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 var errStorageMoved = errors.New("storage moved to a different unit while it was copied")
 
 // addUnitStorage adds the contents of storages that all belong to the same unit, or to no unit. It returns
-// the ids of the storages that it added, and records in the backup's header why it leaves out other storages.
+// the ids of the storage that it added, and records in the backup's header why it leaves out other storage.
 // No hook of the unit runs during the copy. It returns errStorageMoved if a storage has moved to a different
 // unit, or an agent of the unit has started in the meantime.
 func (b *backup) addUnitStorage(

@@ -74,7 +74,9 @@ func machineNeeds() []machineNeed {
 	}
 }
 
-// describeMissingSnapd returns why snaps cannot be installed on the provider's machines, or "" if they can.
+// describeMissingSnapd returns the end of the sentence "the charm installs snaps, …". It says why machines of the
+// provider cannot have snaps or, for a provider whose machines bijou does not know, what they need. It is empty if
+// snaps can be installed.
 func describeMissingSnapd(provider string, hostHasSnapd bool) string {
 	switch {
 	case provider == state.ProviderNspawn:

@@ -41,7 +41,7 @@ func (c execCmd) Run(o *operator) error {
 			"an action of a charm is run with: juju run UNIT ACTION")
 	}
 	if c.wantsShell(o) {
-		return c.openShell(o)
+		return c.runOverSSH(o)
 	}
 
 	hasUnits := len(c.Units)+len(c.Unit)+len(c.Service) > 0 || c.All
@@ -86,8 +86,8 @@ func (c execCmd) wantsShell(o *operator) bool {
 	return c.In || c.Terminal || isBareShell && console.IsTerminal(o.streams.In)
 }
 
-// openShell opens a shell as juju ssh does, since a command that the unit's agent runs has no stdin.
-func (c execCmd) openShell(o *operator) error {
+// runOverSSH runs an interactive command as juju ssh does, since a command that the unit's agent runs has no stdin.
+func (c execCmd) runOverSSH(o *operator) error {
 	var targets []string
 	for _, word := range slices.Concat(c.Units, c.Unit) {
 		targets = append(targets, unitOfPod(word))
@@ -105,9 +105,9 @@ func (c execCmd) openShell(o *operator) error {
 
 	o.note("note: %s runs as with juju ssh %s: at once, and without hook tools",
 		o.command[0], target)
+	// juju ssh gives a single word to the shell unquoted, so quote several words into one.
 	line := o.command
 	if len(line) > 1 {
-		// juju ssh gives a single word to the shell as it is.
 		line = []string{quoteShellWords(line)}
 	}
 	return sshCmd{Target: target, Command: line}.Run(o)

@@ -93,7 +93,7 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	return machineFolder{Access: access, dir: dir}, nil
 }
 
-// findMachine returns the machine of name, which is a machine's id, a unit's name or SERVICE/leader. unit is
+// findMachine returns the machine that name stands for. name is a machine's id, a unit's name or SERVICE/leader. unit is
 // the unit's name, or "" if name is a machine's id.
 func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
 	id := name

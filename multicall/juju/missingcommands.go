@@ -465,7 +465,8 @@ func takesValue(word string) bool {
 	}, word)
 }
 
-// isKind reports whether the word is one of kubectl's kinds, or several kinds separated by commas.
+// isKind reports whether the word is a kind of kubectl or of Juju, as people type it after get or describe, or several
+// kinds separated by commas.
 func isKind(word string) bool {
 	if kind, others, several := strings.Cut(word, ","); several {
 		return isKind(kind) && isKind(others)

@@ -82,7 +82,8 @@ func (o *operator) printModels(names []string, current string) error {
 // modelTimeout is how long the list waits for a store.
 const modelTimeout = 2 * time.Second
 
-// readModel reads one environment for the list. It never fails, since the row shows the error instead.
+// readModel reads one environment for the list. It never fails: the row shows an error of the store. The model
+// counts as available if bijou cannot find out whether its process runs.
 func (o *operator) readModel(name string) modelRow {
 	e, err := o.home.Environment(name)
 	if err != nil {

@@ -183,8 +183,8 @@ func helpTopic(word string) string {
 // logWords returns the arguments of juju debug-log that correspond to the words of compose's or kubectl's logs.
 func logWords(words []string) []string {
 	var translated []string
-	follows := slices.Contains(words, "-f") || slices.Contains(words, "--follow")
-	if !follows {
+	isFollow := func(word string) bool { return word == "-f" || word == "--follow" || word == "--follow=true" }
+	if !slices.ContainsFunc(words, isFollow) {
 		translated = append(translated, "--no-tail")
 	}
 
@@ -225,6 +225,7 @@ func logWords(words []string) []string {
 		}
 	}
 
+	// debug-log has options for the names of units and applications.
 	return includeSources(translated)
 }
 

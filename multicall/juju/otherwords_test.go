@@ -302,6 +302,7 @@ func TestTranslateArgs(t *testing.T) {
 		"list-users":                       "users",
 		"logs web":                         "debug-log --no-tail --include=web/*",
 		"logs -f --tail 5 web/0":           "debug-log -f --lines=5 --include=web/0",
+		"logs --follow=true web":           "debug-log --follow=true --include=web/*",
 		"logs --tail=all --since 10m web":  "debug-log --no-tail --lines=0 --since 10m --include=web/*",
 		"logs -t pod/web-0 -c main":        "debug-log --no-tail --include=web/0 -c main",
 		"compose logs -f web":              "debug-log -f --include=web/*",

@@ -76,13 +76,12 @@ func (k removalKind) confirm(o *operator, names []string) error {
 	return nil
 }
 
-// removeAll removes all entities of these names, or none. It checks all entities before it removes any, and
-// asks for confirmation if the kind requires it.
+// removeAll removes the entities of these names. If the check of any entity fails, it removes none. It asks for
+// confirmation if the kind requires it.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if k.asks && !r.DryRun {
-		const rehearse = true
-		if err := k.checkAll(o, s, names, rehearse); err != nil {
+		if err := k.applyAll(o, s, names, onlyRehearse); err != nil {
 			return err
 		}
 		if err := k.confirm(o, names); err != nil {
@@ -90,9 +89,10 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		}
 	}
 
-	// The state may have changed during the question. If remove is nil, checkAll also removes the entities.
-	rehearse := r.DryRun || k.remove != nil
-	if err := k.checkAll(o, s, names, rehearse); err != nil {
+	// The state may have changed during the question. If remove is nil, the checks themselves remove the entities,
+	// all in this transaction. Otherwise removeEach removes one entity after another.
+	isOnlyCheck := r.DryRun || k.remove != nil
+	if err := k.applyAll(o, s, names, isOnlyCheck); err != nil {
 		return err
 	}
 	if !r.DryRun {
@@ -109,8 +109,11 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	return nil
 }
 
-// checkAll calls check for all entities in one transaction, which it only rehearses if rehearse is true.
-func (k removalKind) checkAll(o *operator, s *state.State, names []string, rehearse bool) error {
+// onlyRehearse makes applyAll discard its transaction.
+const onlyRehearse = true
+
+// applyAll calls check for all entities in one transaction. If rehearse is true, it discards the transaction.
+func (k removalKind) applyAll(o *operator, s *state.State, names []string, rehearse bool) error {
 	check := func(tx *state.Tx) error {
 		var refused []error
 		for _, name := range names {

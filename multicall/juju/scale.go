@@ -82,7 +82,7 @@ func (c scaleCmd) parse() (app string, want int, err error) {
 	case !joined && len(rest) == 0 && c.Replicas != nil:
 		number = strconv.Itoa(*c.Replicas)
 	default:
-		return app, 0, errors.New("want one application and one number of units")
+		return app, 0, errors.New("want one application and its number of units")
 	}
 
 	want, err = strconv.Atoi(number)

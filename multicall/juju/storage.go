@@ -99,7 +99,7 @@ func (c storageCmd) Run(o *operator) error {
 	return o.printTable(c.Format, newStorageInfos(storages), storageTable(storages))
 }
 
-// newStorageInfos returns the storage by id, under the key "storage", as Juju prints it.
+// newStorageInfos returns the storage in the form that Juju prints: by id, under the key "storage".
 func newStorageInfos(storages []state.Storage) map[string]any {
 	infos := map[string]storageInfo{}
 	for _, s := range storages {

@@ -2,11 +2,11 @@ package juju
 
 import "bijou/multicall/console"
 
-// unneeded returns the options of Juju, compose and kubectl that commands accept although they have no
-// meaning here.
+// unneeded returns the options of Juju, compose and kubectl that commands accept although they have no effect here.
+// The first row that matches a command and an option applies, so a row of single commands must precede a row of all
+// commands (*) with the same option. An option with = takes a value.
 func unneeded() []console.Unneeded {
 	return []console.Unneeded{
-		// This row must precede the rows for all commands, in which B takes no value.
 		{Commands: "ssh", Options: "B= P=", Why: "the provider decides how to connect to its machines"},
 		{Commands: "*", Options: "color no-color", Why: "output is coloured on a terminal, unless NO_COLOR is set"},
 		{Commands: "*", Options: "debug v verbose show-log logging-config=", Why: "juju debug-log shows the log"},
@@ -49,6 +49,6 @@ func unneeded() []console.Unneeded {
 		{Commands: "config", Options: "services images volumes networks profiles hash= no-interpolate no-normalize resolve-image-digests", Why: "this is an option of docker compose config, but juju config shows the options of an application"},
 		{Commands: "documentation", Options: "all split no-index out= url=", Why: "juju documentation always prints one list"},
 		{Commands: "upgrade-model", Options: "agent-version= agent-stream= build-agent reset-previous-upgrade ignore-agent-versions y yes", Why: "agents always switch to the binary that runs this command"},
-		{Commands: "backup", Options: "no-download keep-copy B", Why: "the backup is always written to a file on this host"},
+		{Commands: "backup", Options: "no-download keep-copy", Why: "the backup is always written to a file on this host"},
 	}
 }

@@ -151,7 +151,7 @@ func isMadeFor(text, owner string) bool {
 // Dir is the directory of an operator's unit files.
 const Dir = "/etc/systemd/system"
 
-// ErrForeign is returned if bijou has not created the existing file for the same environment.
+// ErrForeign is returned if the existing file is not of bijou, or is of bijou for a different environment.
 var ErrForeign = errors.New("the file does not belong to this model")
 
 // Install writes the unit file into the directory by rename, and reports whether the file has changed. Unless force is

@@ -132,7 +132,7 @@ var serverScript string
 func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
 // startServers starts the daemons of three servers with the release in args[0]. The daemons run until ctx is done.
-// startServers returns once all workers are running. An update does not wait for a worker that has never run.
+// startServers returns once all workers are running, because an update does not wait for a worker that has never run.
 func (d *demo) startServers(ctx context.Context, args ...string) error {
 	release := args[0]
 	for _, lrn := range []string{"0", "1", "2"} {

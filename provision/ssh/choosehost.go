@@ -64,7 +64,7 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 }
 
 // keepHost records in this provisioner's ledger that a host is the machine, and returns m. It does not contact
-// the host. Until then, the record may exist only in the ledger of the provisioner that has started the machine.
+// the host. Before, the record may exist only in the ledger of the provisioner that has started the machine.
 // If the operator has given up the host, which an empty file in the ledger shows, keepHost returns an error and
 // records nothing.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
@@ -245,8 +245,8 @@ func (p *Provider) markHost(ctx context.Context, c *conn, own mark) (mark, error
 // units.
 const minSpareDisk = 64
 
-// checkFit returns an error if the host cannot be the machine: its architecture is different, it has too
-// little space, or it does not meet the constraints.
+// checkFit returns an error if the host cannot be the machine: its architecture is not that of the model's binary,
+// which is this program's, it has too little space, or it does not meet the constraints.
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	if h.arch != constraints.HostArch() {
 		return withHints(

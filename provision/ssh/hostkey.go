@@ -142,7 +142,7 @@ func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 		family = "rsa"
 	}
 
-	return withHints(fmt.Errorf("cannot trust host %q: its key is unknown, %s %s",
+	return withHints(fmt.Errorf("cannot trust host %q: its key %s %s is unknown",
 		t, key.Type(), fingerprint),
 		"compare the key at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+family+"_key.pub",
 		fmt.Sprintf(

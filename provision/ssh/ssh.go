@@ -175,7 +175,7 @@ type target struct {
 }
 
 // errTarget is the cause of an error about a text that does not name a host.
-var errTarget = errors.New("want USER@HOST, USER@HOST:PORT, or either with #SHA256:FINGERPRINT of the host's key")
+var errTarget = errors.New("want USER@HOST or USER@HOST:PORT, then optionally #SHA256:FINGERPRINT of the host's key")
 
 // parseTarget parses USER@HOST[:PORT][#FINGERPRINT]. The port is 22 if none is given. It refuses words that ssh
 // or a shell would not read as a user or a host, such as an option.

@@ -304,7 +304,7 @@ func withoutRevision(url string) string {
 	return url[:i]
 }
 
-// loadSecret decodes the record of the secret with the id. It returns false if the record is absent or does not
+// loadSecret decodes the record of the secret with the given id. It returns false if the record is absent or does not
 // decode.
 func loadSecret(value []byte, id string) (secret.Record, bool) {
 	r, ok := decode[secret.Record](value)

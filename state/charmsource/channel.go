@@ -59,7 +59,7 @@ func ParseChannelFrom(followed, text string) (string, error) {
 	}
 
 	return "", fmt.Errorf(
-		"invalid channel %.200q: want [TRACK/]RISK[/BRANCH], as in 14/stable, with a risk of stable, candidate, beta, edge",
+		"invalid channel %.200q: want [TRACK/]RISK[/BRANCH], as in 14/stable, where RISK is stable, candidate, beta or edge",
 		text,
 	)
 }

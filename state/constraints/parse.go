@@ -229,7 +229,7 @@ var wordPattern = sync.OnceValue(func() *regexp.Regexp {
 // parseWord returns the word, or an error if it does not match wordPattern.
 func parseWord(text string) (string, error) {
 	if !wordPattern().MatchString(text) {
-		return "", fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
+		return "", fmt.Errorf("%q must have only letters and digits, and between them any of ._/+:-", text)
 	}
 	return text, nil
 }

@@ -4,6 +4,7 @@
 // Keys contain the names of units unchanged, as in wordpress/0. The only other names with slashes are charm
 // URLs, which are at the end of their keys. Prefixes end with a slash, so that a prefix for mysql never
 // matches mysql2. The keys of blobs are in package keyspace.
+// state/access/table.go lists all keys as one table, with the right that each agent has to them.
 package keys
 
 import (

@@ -51,8 +51,8 @@ type UnitDetail struct {
 // maxFailedLines is how many of the last log lines of a failed hook are shown.
 const maxFailedLines = 10
 
-// ReadUnit reads the detailed status of a unit. It reads only a few lists, even in large environments. It
-// calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do. It
+// ReadUnit reads the detailed status of a unit. It reads only a few lists, even in large environments. If no hook
+// runs, it calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do. It
 // returns settings and options as they are stored. Call [UnitDetail.HideSettings] if passwords in them must
 // not be shown. ReadUnit returns [state.ErrNotFound] if there is no such unit.
 func ReadUnit(

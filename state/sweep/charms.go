@@ -122,8 +122,8 @@ func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool)
 	return nil
 }
 
-// namesCharms reports whether a key of services, units or their agents has a record that names charms: a
-// service, a unit, an upgrade mark or a workflow.
+// namesCharms reports whether the record at a key of services, units or their agents names charms. Such records
+// are services, units, upgrade marks and workflows.
 func namesCharms(key string) bool {
 	depth := strings.Count(key, "/")
 	isService := depth == 1

@@ -358,7 +358,11 @@ func (f Folder) BindStorage(s Storage) error {
 	}
 	note := f.notePath(s.ID)
 	err := osutil.BindMount(s.Folder, s.Location, note, s.ReadOnly)
-	if err == nil || isSameFolder(s.Folder, s.Location) {
+	if err == nil {
+		return nil
+	}
+	// The note makes a release of this storage unmount the location.
+	if isSameFolder(s.Folder, s.Location) {
 		return err
 	}
 

@@ -9,6 +9,9 @@ import (
 	"bijou/updater/record"
 )
 
+// This file decides when the leader opens the gate. updater/worker/gate.go waits for it, and [record.Gate] is its
+// record.
+
 // isGateDue reports whether all servers have reached a step whose gate is not open. slowest is the record of
 // the server that is furthest behind.
 func (s Snapshot) isGateDue(slowest record.Status) bool {

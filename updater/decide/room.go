@@ -88,7 +88,7 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	}, true
 }
 
-// roomIsKnownUntil returns the time at which the first of the servers' reports about free space becomes too
+// roomIsKnownUntil returns the earliest time at which one of the servers' reports about free space becomes too
 // old. It returns zero if there is no valid report.
 func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 	for _, lrn := range s.Servers {

@@ -174,7 +174,8 @@ func (h *Host) noteInstalled(ctx context.Context, r *componentRecord, a *release
 }
 
 // ensureRunning starts the component's services if an earlier step or a fault has stopped them, and returns
-// once the component is healthy. It does not start or stop services of a healthy component.
+// once the component is healthy. It does not start or stop services of a healthy component. It also records the
+// digest of the component's inputs if that could not be computed before. The caller has handled changed inputs.
 func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	next, err := h.readRecord(c.Name)
 	if err != nil {
@@ -195,7 +196,6 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 		if !hasNewInputs {
 			return nil
 		}
-		// The digest was unknown before.
 		return h.writeRecord(c.Name, next)
 	}
 

@@ -224,7 +224,9 @@ func (s Systemd) IsActive(ctx context.Context, unit string) (isActive bool, err 
 	return isActive, err
 }
 
-// RunDetached runs the command as a transient unit. systemd runs only one unit of that name at a time.
+// RunDetached runs the command as a transient unit, which outlives this process, and waits for its end. It first
+// waits for the end of a unit of the same name, since systemd runs only one at a time. If that unit ran the same
+// command, and d.Join or d.Resume asks for its result, RunDetached returns this result and starts nothing.
 func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 

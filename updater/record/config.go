@@ -131,9 +131,9 @@ type Config struct {
 }
 
 // ReadConfig returns the configuration with the stored values. If a value cannot be read, ReadConfig records
-// a fault and uses the default. There are two exceptions: an update window with a fault never opens, and no
-// release is installed if a setting of the release source has a fault. Keys that this version does not know
-// are ignored.
+// a fault and uses the default. Three faults also prevent updates: an update window with a fault never opens, no
+// update begins while env has a fault, and no release is installed if a setting of the release source has one. A key
+// that this version does not know is ignored, unless its value is not JSON, which is a fault.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	values := map[string]string{}
 	faults := map[string]string{} // the reasons why values cannot be read, by key

@@ -152,11 +152,15 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	return all, nil
 }
 
-// describePlan returns the version and the digest of the plan in a downloaded file of the given kind.
+// describePlan returns the version and the digest of the plan in a downloaded file, which is a package of the given
+// kind. Both are empty if the file contains no plan.
 func describePlan(ctx context.Context, kind, file string) (p PackagedPlan, err error) {
 	data, err := readPackagedPlan(ctx, kind, file)
-	if err != nil || data == nil {
+	if err != nil {
 		return p, err
+	}
+	if data == nil {
+		return p, nil
 	}
 
 	p.Digest, err = PlanDigest(data)

@@ -118,7 +118,7 @@ func member(s *Snapshot, m state.MemberState) { s.Uniter.Members[1]["mysql/0"] =
 func vanished(s *Snapshot) {
 	s.Uniter.Relations[1] = state.RelationState{State: state.RelationUp, Name: "db", RemoteService: "mysql"}
 	s.Relations = map[int]Relation{}
-	s.AddVanished()
+	s.AddVanishedRelations()
 }
 
 func TestNextAfterForce(t *testing.T) {

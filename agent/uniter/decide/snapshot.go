@@ -85,9 +85,9 @@ func (s *Snapshot) isOrphaned() bool {
 	return true
 }
 
-// AddVanished adds to Relations, as dead, the relations that the unit has entered but whose records are gone,
+// AddVanishedRelations adds to Relations, as dead, the relations that the unit has entered but whose records are gone,
 // for example after a forced removal. The unit must still run the last hooks of these relations.
-func (s *Snapshot) AddVanished() {
+func (s *Snapshot) AddVanishedRelations() {
 	for id, rs := range s.Uniter.Relations {
 		if _, exists := s.Relations[id]; !exists && rs.Name != "" {
 			r := hook.Relation{ID: id, Name: rs.Name, RemoteService: rs.RemoteService, Peer: rs.Peer}

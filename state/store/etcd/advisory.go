@@ -42,8 +42,8 @@ func (a advisory) concerns(minor, patch int) bool {
 	return !wasFixed || patch < firstFixed
 }
 
-// advisoriesFor returns the ids of the advisories for a server of this version. It returns nothing if it cannot
-// parse the version.
+// advisoriesFor returns the ids of the advisories about roles that concern a server of this version. All of them
+// are about etcd 3. It returns nothing for a different major version, or for a version that it cannot parse.
 func advisoriesFor(version string) (ids []string) {
 	major, afterMajor, _ := strings.Cut(version, ".")
 	minorText, patchText, _ := strings.Cut(afterMajor, ".")

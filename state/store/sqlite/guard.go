@@ -224,7 +224,7 @@ func (g *guard) stampFiles() (fileStamps, error) {
 }
 
 // admit checks, during a write transaction, that the newest commit descends from the content that this
-// process has seen. newest is that commit's position. admit returns ErrStoreGone if the store was removed or
+// process has seen, and records it as seen. newest is that commit's position. admit returns ErrStoreGone if the store was removed or
 // replaced. The transaction must then write nothing.
 func (g *guard) admit(ctx context.Context, newest position) error {
 	current, err := g.stampFiles()
@@ -235,7 +235,8 @@ func (g *guard) admit(ctx context.Context, newest position) error {
 		return err
 	}
 
-	// Read the main file only if it was written since the last read.
+	// Before the first read of the main file, there is nothing to compare it with. After that, read it only if it
+	// was written since the last read.
 	known, lastStamp := g.lastStamp()
 	if !known || lastStamp == current.main {
 		return nil

@@ -207,3 +207,20 @@ func TestStatusIntoFiles(t *testing.T) {
 		t.Errorf("left behind %v", left)
 	}
 }
+
+// TestWarningOfStoppedModel checks that a command that opens the model several times warns once that its process is
+// not running.
+func TestWarningOfStoppedModel(t *testing.T) {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	w.mustRun("deploy", w.writeCharm("trivial", ""))
+	w.mustRun("stop")
+	for _, args := range [][]string{{"set-environment", "hook-timeout=1m"}, {"config", "trivial"}, {"expose", "trivial"}, {"set", "trivial", "title=x"}} {
+		t.Run(args[0], func(t *testing.T) {
+			_, _, stderr := w.run("", args...)
+			if n := strings.Count(stderr, "is not running, so machine 0 and its provisioner will not act"); n != 1 {
+				t.Errorf("it warned %d times:\n%s", n, stderr)
+			}
+		})
+	}
+}

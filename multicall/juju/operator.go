@@ -29,6 +29,8 @@ type operator struct {
 
 	affected []string // the services and units that --wait waits for
 	until    string   // the state that --wait waits for
+
+	hasWarned bool // warnIfDown has printed its warning
 }
 
 // formatCount returns n with the noun in the singular or plural, such as "1 unit" or "2 units".
@@ -89,7 +91,7 @@ func (o *operator) printTable(format string, data any, table *console.Table) err
 }
 
 // openChosen opens the state of the environment that -e names, or of the current environment, for f. It warns
-// if the environment's background process is not running, since only that process carries out f's changes.
+// if the environment's background process is not running, since machine 0 then does not act on f's changes.
 func (o *operator) openChosen(f func(s *state.State) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -188,11 +190,18 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 	return found, err
 }
 
-// warnIfDown warns if the environment's background process does not run, since changes then have no effect yet.
+// warnIfDown warns if the environment's background process does not run, since changes then have no effect yet on
+// machine 0. Agents of other machines have processes of their own. A command that opens the environment several times
+// warns once.
 func (o *operator) warnIfDown(e home.Environment) {
+	if o.hasWarned {
+		return
+	}
+
 	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
+		o.hasWarned = true
 		o.note(
-			"warning: the background process of model %q is not running, so agents will not act on changes",
+			"warning: the background process of model %q is not running, so machine 0 and its provisioner will not act on changes",
 			e.Name,
 		)
 		o.note("hint: start it again with: juju start -e %s", e.Name)

@@ -106,7 +106,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Status == actions.Cancelled && a.action.Started.IsZero():
 		return fmt.Errorf("cannot run on unit %q: %s: bijou cancelled the command before it started", a.action.Unit, reason)
 	case a.action.Status == actions.Cancelled:
-		return fmt.Errorf("cannot run on unit %q: %s: bijou ended the command", a.action.Unit, reason)
+		return fmt.Errorf("bijou ended the command on unit %q: %s", a.action.Unit, reason)
 	}
 
 	return fmt.Errorf("cannot run on unit %q: %s; to see the command's result: juju show-operation %d",

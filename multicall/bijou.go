@@ -36,7 +36,7 @@ type bijouCommands struct {
 	TourServer site.Command    `cmd:"" hidden:"" help:"Run the services of the example charms; their hooks call this."`
 }
 
-// runBijou runs one of bijou's own commands, or an applet.
+// runBijou runs one of bijou's own commands, or an applet, and returns the exit code. Without arguments it prints the help.
 func runBijou(c applet.Call) int {
 	if len(c.Args) == 0 {
 		c.Args = []string{"help"}
@@ -141,6 +141,7 @@ func complete(c applet.Call) int {
 		}
 	}
 
+	// The parser answers console.CompleteOption with bijou's own commands.
 	return runOwnCommand(c)
 }
 

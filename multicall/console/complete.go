@@ -96,9 +96,10 @@ func (c Command) candidates(trace *kong.Context, last string) []candidate {
 	return listCommands(node)
 }
 
-// listFlags returns the flags of a command and its parents.
+// listFlags returns the flags of a command and its parents, without hidden ones.
 func listFlags(node *kong.Node) (found []candidate) {
-	for _, f := range slices.Concat(node.AllFlags(true)...) {
+	const withoutHidden = true
+	for _, f := range slices.Concat(node.AllFlags(withoutHidden)...) {
 		found = append(found, candidate{word: "--" + f.Name, help: f.Help})
 	}
 	return found

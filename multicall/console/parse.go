@@ -157,7 +157,8 @@ func (c Command) commandOptions(args []string) (commands []kong.Option) {
 	for i, listed := range c.List() {
 		field := reflect.TypeOf(c.Commands).Elem().Field(i)
 		target := reflect.ValueOf(c.Commands).Elem().Field(i).Addr().Interface()
-		command := kong.DynamicCommand(listed.Name, listed.Help, "", target, string(field.Tag))
+		const noGroup = ""
+		command := kong.DynamicCommand(listed.Name, listed.Help, noGroup, target, string(field.Tag))
 		if len(args) > 0 && listed.Answers(args[0]) {
 			return []kong.Option{command}
 		}
@@ -368,6 +369,9 @@ func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 	for {
 		parsed, err := parser.Parse(args)
+		if err == nil {
+			return parsed, nil
+		}
 		parseErr, ok := errors.AsType[*kong.ParseError](err)
 		if !ok || parseErr.Context == nil {
 			return parsed, err
@@ -385,7 +389,7 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 
 		// consumed returns how many args path[:i+1] has consumed.
 		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) }
-		wordsAt := consumed(list - 1)
+		wordsAt := consumed(list - 1) // path[0] is the program, so list is at least 1
 		optionsAt := consumed(list)
 		unparsedAt := consumed(len(path) - 1)
 

@@ -128,7 +128,7 @@ func isTime(cell string) bool {
 }
 
 // splitSteps returns the style and the title of each step in a server's bar. Each character of the bar is the state of
-// one step. names has the names of the steps.
+// one step. Characters other than #, > and ! have no style. names has the names of the steps.
 func splitSteps(bar string, names []string) (steps [][2]string) {
 	styles := map[rune]string{'#': "active", '>': "running", '!': "error"}
 	for i, sign := range bar {

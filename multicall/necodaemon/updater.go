@@ -82,7 +82,7 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 		case <-tick.C:
 		}
 
-		exists := applet.IsSameFile(path, path)
+		exists := applet.IsSameFile(path, path) // without a file there is nothing to switch to
 		isReplaced := exists && !applet.IsSameFile(path, "/proc/self/exe")
 		if !isReplaced {
 			continue

@@ -100,7 +100,8 @@ func (processes) Start(e home.Environment) (alive func() bool, err error) {
 
 // Halt ends the agents of the machine in dir. An agent that does not end within grace is killed.
 func (processes) Halt(ctx context.Context, dir string, grace time.Duration) error {
-	// local.Halt ends only an agent that has locked the directory. findAgents also finds one that has not locked it yet.
+	// local.Halt ends only an agent that has locked the directory. findAgents also finds one that has not locked
+	// it yet.
 	for _, i := range findAgents(dir) {
 		if err := process.Stop(ctx, i, grace); err != nil {
 			return err

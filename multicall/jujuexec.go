@@ -25,8 +25,8 @@ type jujuExecGrammar struct {
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
 }
 
-// runJujuExec runs juju-exec and juju-run, which charms' programs call outside of hooks. Except with --no-context, it
-// refuses to run in a hook that has not ended, since the command would wait for the end of the hook.
+// runJujuExec runs juju-exec and juju-run, which charms' programs call outside of hooks. Except with --no-context,
+// it refuses to run in a hook that has not ended, since the command would wait for the end of the hook.
 func runJujuExec(c applet.Call) int {
 	var g jujuExecGrammar
 	_, err := console.Parse(c.Streams, console.Command{Name: c.Name, Grammar: &g, Help: helpFiles}, c.Args)

@@ -66,10 +66,10 @@ func Main(argv []string, o Options) int {
 	return reportUnknown(c, name, nil) // the hint shows no arguments
 }
 
-// isBijouCall reports whether a call is meant for bijou itself, although path does not have the name of an applet. A name
-// such as bijou-linux-amd64 always means bijou. A binary with any other name, such as a.out, is bijou if its first
-// argument is an applet or an option, or if it has no arguments. But a symlink without arguments is a mistake, since its
-// name should be that of an applet. args does not include path.
+// isBijouCall reports whether a call is meant for bijou itself, although path does not have the name of an applet.
+// A name such as bijou-linux-amd64 always means bijou. A binary with any other name, such as a.out, is bijou if
+// its first argument is an applet or an option, or if it has no arguments. But a symlink without arguments is a
+// mistake, since its name should be that of an applet. args does not include path.
 func isBijouCall(path string, args []string) bool {
 	switch {
 	case applet.IsBijouName(filepath.Base(path)):
@@ -95,9 +95,9 @@ func isLink(argv0 string) bool {
 	return err == nil
 }
 
-// reportUnknown prints that no applet has this name, with a hint, and returns the exit code. If juju has a command with
-// that name, the hint is the command line to type, with args. Otherwise it is the most similar name or, if no name is
-// similar, how to list all applets.
+// reportUnknown prints that no applet has this name, with a hint, and returns the exit code. If juju has a command
+// with that name, the hint is the command line to type, with args. Otherwise it is the most similar name or, if no
+// name is similar, how to list all applets.
 func reportUnknown(c applet.Call, name string, args []string) int {
 	hint := "bijou --list names all applets"
 	if line := juju.CommandLine(append([]string{name}, args...)); line != "" {

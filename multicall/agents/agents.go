@@ -101,7 +101,8 @@ func managerRoles(d daemon.Daemon, s *state.State, session *state.SharedSession,
 	return roles
 }
 
-// agentOptions returns the options that the agents of a machine and of one unit share. dir is the machine's directory.
+// agentOptions returns the options that the agents of a machine and of one unit share. dir is the machine's
+// directory.
 func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State, dir string) (agent.Options, error) {
 	claimant, err := daemon.NewClaimant(dir)
 	if err != nil {
@@ -141,9 +142,9 @@ func endSession(ctx context.Context, session *state.SharedSession) {
 
 const sessionCloseTimeout = 5 * time.Second
 
-// refuseCopy returns an error if the directory of e is a copy of the environment's real directory. That is the case if
-// the store is a file, and a different directory holds the claim of machine 0. refuseCopy waits while the store is
-// unreachable.
+// refuseCopy returns an error if the directory of e is a copy of the environment's real directory. That is the
+// case if the store is a file, and a different directory holds the claim of machine 0. refuseCopy waits while the
+// store is unreachable.
 func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if !strings.HasPrefix(e.State, "sqlite:") {
 		return nil

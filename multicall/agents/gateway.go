@@ -29,8 +29,9 @@ type gatewayRole struct {
 	endpoints map[string]*gateway.Endpoint // by machine
 }
 
-// newGatewayRole returns the role that serves the state to machines. It returns nil unless the state is a file, since
-// machines can open any other state themselves. It also returns nil if the environment has no directory for the sockets.
+// newGatewayRole returns the role that serves the state to machines. It returns nil unless the state is a file,
+// since machines can open any other state themselves. It also returns nil if the environment has no directory for
+// the sockets.
 func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
@@ -204,8 +205,8 @@ func (r *gatewayRole) close() {
 	}
 }
 
-// listGateways returns the machines that have a directory for their socket below dir, the environment's directory. It
-// ignores files whose names are not machines' ids.
+// listGateways returns the machines that have a directory for their socket below dir, the environment's directory.
+// It ignores files whose names are not machines' ids.
 func listGateways(dir string) (machines []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, provider.GatewayFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -34,9 +34,9 @@ func newHandover(e home.Environment, tools string, links []string) *handover {
 	return &handover{env: e, ownTools: filepath.Base(tools), links: links, drain: make(chan struct{})}
 }
 
-// watch closes drain once a different binary is ordered and can run. It returns only when ctx is done, also after it has
-// closed drain. It logs errors and tries again. Without the environment's directory (--env), there is no place for a
-// different binary, so watch only waits for ctx.
+// watch closes drain once a different binary is ordered and can run. It returns only when ctx is done, also after
+// it has closed drain. It logs errors and tries again. Without the environment's directory (--env), there is no
+// place for a different binary, so watch only waits for ctx.
 func (h *handover) watch(ctx context.Context, s *state.State) error {
 	lastLogged := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
@@ -99,6 +99,7 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 		}
 	}
 
+	// A binary that does not run on this host is tried again only after a change.
 	return s.Await(ctx, current.revision, state.WatchEnvironment())
 }
 
@@ -132,9 +133,9 @@ type toolsReexec struct{ folder string }
 
 func (s toolsReexec) Error() string { return "continues from " + s.folder }
 
-// run runs the roles until all have ended, and watches for the order to run a different binary. If such an order has ended
-// the roles without an error, and ctx is not done, it returns toolsReexec. Otherwise it returns the roles' error, with a
-// hint if the error is ErrClaimed.
+// run runs the roles until all have ended, and watches for the order to run a different binary. If such an order
+// has ended the roles without an error, and ctx is not done, it returns toolsReexec. Otherwise it returns the
+// roles' error, with a hint if the error is ErrClaimed.
 func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role) error {
 	err := daemon.RunRoles(ctx, append(roles, func(ctx context.Context) error { return h.watch(ctx, s) }))
 	isSwitchReady := h.nextFolder != "" && ctx.Err() == nil

@@ -75,6 +75,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		case nil:
 			// There was no panic.
 		case exitPanic:
+			// kong exits only after it has printed help.
 			parsed = nil
 			err = ErrHelped
 		default:
@@ -316,9 +317,10 @@ func helpCommand(name string, err error) string {
 // orphanPollInterval is the time between two checks whether the parent process has ended.
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`, or
-// when the parent process has ended. Without such a context, a process that has nothing to print would not notice
-// either event. The stop function frees resources, and must be called.
+// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`,
+// or when the parent process has ended. Without such a context, a process that has nothing to print would not
+// notice either event. If w is not a file, only the end of ctx cancels the context. The stop function frees
+// resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)

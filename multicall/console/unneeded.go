@@ -131,8 +131,8 @@ func noteUnneeded(w io.Writer, parsed *kong.Context) {
 }
 
 // Words returns the indexes of the args after the command at args[0] that are neither options nor values of
-// options. It stops at two dashes. An option that the command does not know takes no value. If args[0] is not a command,
-// it returns none.
+// options. It stops at two dashes. An option that the command does not know takes no value. If args[0] is not a
+// command, it returns none.
 func (c Command) Words(args []string) (indexes []int, err error) {
 	parser, err := c.newParser(args)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// NewClaimant returns this process as the claimant of the entity to which the directory belongs. It does not set Moved, so
-// a directory that was moved counts as a different place.
+// NewClaimant returns this process as the claimant of the entity to which the directory belongs. It does not set
+// Moved, so a directory that was moved counts as a different place.
 func NewClaimant(folder string) (c state.Claimant, err error) {
 	if c.Holder, err = HolderOf(folder); err != nil {
 		return c, err
@@ -33,8 +33,8 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 }
 
 // MovedTo returns a function that reports whether a former directory on this host was moved to folder. The
-// function assumes that the directory was moved if the former path now leads to folder, or no longer exists. It returns
-// false if it cannot follow the former path.
+// function assumes that the directory was moved if the former path now leads to folder, or no longer exists. It
+// returns false if it cannot follow the former path.
 func MovedTo(folder string) func(former string) bool {
 	return func(former string) bool {
 		target, err := followLinks(former)

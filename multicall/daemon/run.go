@@ -137,8 +137,8 @@ func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.Vi
 // RetryInterval is the pause between two attempts to reach a store.
 const RetryInterval = time.Second
 
-// RetryWhileAway calls f again as long as f fails because the store is unreachable, which it logs once. It returns nil
-// once f succeeds, any other error of f after the words "cannot start", or ctx's error.
+// RetryWhileAway calls f again as long as f fails because the store is unreachable, which it logs once. It returns
+// nil once f succeeds, any other error of f after the words "cannot start", or ctx's error.
 func RetryWhileAway(ctx context.Context, f func() error) error {
 	isLogged := false
 	for {

@@ -42,8 +42,9 @@ func importances() map[string]int {
 // machineImportance puts machines first, since a machine's fault stops its units.
 const machineImportance = 0
 
-// putAttention shows the troubles, the most important first, each with its reason and the commands that help. It shows at
-// most maxAttention troubles and the number of the others, and removes the rows of troubles that are gone.
+// putAttention shows the troubles, the most important first, each with its reason and the commands that help. It
+// shows at most maxAttention troubles and the number of the others, and removes the rows of troubles that are
+// gone.
 func (e *liveEnvironment) putAttention() {
 	units, lost := e.unitsInTrouble()
 	troubles := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())

@@ -215,8 +215,8 @@ func newEntries(value any) []entry {
 	return newEntry("", &n).Below
 }
 
-// newEntry returns the entry of a YAML node, with its members below it. n.Content has the members of a list or, for a
-// dictionary, each key followed by its value.
+// newEntry returns the entry of a YAML node, with its members below it. n.Content has the members of a list or,
+// for a dictionary, each key followed by its value.
 func newEntry(name string, n *yaml.Node) entry {
 	// A text counts as a secret by its name, as in password=...
 	e := entry{Name: name, Text: strings.TrimPrefix(text.HideSecrets(name+"="+n.Value), name+"=")}

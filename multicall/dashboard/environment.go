@@ -221,8 +221,8 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 	return nil
 }
 
-// refresh reads the records that have changed, and returns the units among them. It also puts the hooks of these units that
-// have ended into the timeline. all is true if everything must be drawn again.
+// refresh reads the records that have changed, and returns the units among them. It also puts the hooks of these
+// units that have ended into the timeline. all is true if everything must be drawn again.
 func (e *liveEnvironment) refresh(
 	v *state.View,
 	options status.Options,
@@ -434,8 +434,8 @@ func (e *liveEnvironment) putOthers() {
 	}
 }
 
-// putTimeline updates the start of the timeline, which is when its first hook began, and the number of units that have no
-// lane, since the timeline has no hook of them.
+// putTimeline updates the start of the timeline, which is when its first hook began, and the number of units that
+// have no lane, since the timeline has no hook of them.
 func (e *liveEnvironment) putTimeline() {
 	var first time.Time // zero if no hook has run
 	quiet := 0

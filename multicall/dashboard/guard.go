@@ -89,8 +89,8 @@ func (g *guard) knows(r *http.Request) bool {
 	return isKnown
 }
 
-// admit gives a browser its cookie if the token is that of the current link, and returns false otherwise. A link works only
-// once: admit replaces it, and calls g.used with the token of the next link.
+// admit gives a browser its cookie if the token is that of the current link, and returns false otherwise. A link
+// works only once: admit replaces it, and calls g.used with the token of the next link.
 func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -56,8 +56,8 @@ type reading struct {
 	err  error
 }
 
-// readOn reads a part of the page whenever it may have changed, and sends the result, also if the read has failed. It
-// closes the channel, and l, when ctx is done.
+// readOn reads a part of the page whenever it may have changed, and sends the result, also if the read has failed.
+// It closes the channel, and l, when ctx is done.
 func readOn(ctx context.Context, l live) <-chan reading {
 	readings := make(chan reading)
 
@@ -159,7 +159,7 @@ func (s *server) sendReading(events *eventWriter, event string, got reading, sen
 
 // differences returns the rows that differ between old and now, sorted by id. A row that is gone has no HTML.
 func differences(old, now rows) []row {
-	changed := []row{}
+	changed := []row{} // not nil, which JSON would show as null
 	for id, r := range now {
 		if old[id] != r {
 			changed = append(changed, r)

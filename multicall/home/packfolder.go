@@ -13,8 +13,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// PortableState returns the state's URL in a form that is valid in a copy of the environment's directory. files are the
-// copies of credentials that the URL names, relative to the directory. The file of an SQLite store is not one of them.
+// PortableState returns the state's URL in a form that is valid in a copy of the environment's directory. files
+// are the copies of credentials that the URL names, relative to the directory. The file of an SQLite store is not
+// one of them.
 func (e Environment) PortableState() (url string, files []string, err error) {
 	if url, err = e.relativeURL(e.State); err != nil {
 		return "", nil, err
@@ -115,9 +116,10 @@ func packContent(t *tar.Writer, path string, header *tar.Header) error {
 	return err
 }
 
-// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. dir must be missing or
-// empty. UnpackFolder writes no files outside of dir. It leaves out the entries at the paths in without, which are relative
-// to dir. It restores the modes of files and directories, and their owners only as root.
+// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. dir must be
+// missing or empty. UnpackFolder writes no files outside of dir. It leaves out the entries at the paths in
+// without, which are relative to dir. It restores the modes of files and directories, and their owners only as
+// root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	temporary := dir + ".restored"
 	if err := removeAll(temporary); err != nil {

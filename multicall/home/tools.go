@@ -53,8 +53,8 @@ type Fetched struct {
 	Links  []string // the applets' names
 }
 
-// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the checksum of content is wrong,
-// or does not fit the name, it writes nothing. It can be repeated.
+// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the checksum of content is
+// wrong, or does not fit the name, it writes nothing. It can be repeated.
 func PutTools(dir string, f Fetched, content io.Reader) error {
 	isFolderName := filepath.Base(f.Name) == f.Name
 	hasSum := len(f.SHA256) >= 8 && strings.HasSuffix(f.Name, "-"+f.SHA256[:8])

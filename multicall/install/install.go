@@ -59,9 +59,10 @@ type removalPlaces struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Remove the unit files from this directory; default: /etc/systemd/system."`
 }
 
-// visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of one
-// directory. Without --dir, it calls links for the default directory only if the flags select neither unit files nor
-// jujud. Before that, the user must confirm question, in which %s stands for the directory.
+// visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of
+// one directory. Without --dir, it calls links for the default directory only if the flags select neither unit
+// files nor jujud. Before that, the user must confirm question, in which %s stands for the directory, unless --yes
+// is given.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -179,10 +180,10 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 	fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 }
 
-// makeLinks creates a symlink to this binary in dir for each name, removes symlinks for the names in --without, and
-// prints the outcome. If files of different programs are in the way, it creates the other symlinks, removes none, and
-// returns an error that names all of these files. It returns any other error at once, since that error would repeat for
-// each name. At the end, it prints a hint if dir is not on PATH.
+// makeLinks creates a symlink to this binary in dir for each name, removes symlinks for the names in --without,
+// and prints the outcome. If files of different programs are in the way, it creates the other symlinks, removes
+// none, and returns an error that names all of these files. It returns any other error at once, since that error
+// would repeat for each name. At the end, it prints a hint if dir is not on PATH.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {
@@ -322,8 +323,8 @@ func (i Command) updateLink(target, link string) (outcome string, err error) {
 	return linkedAnew, home.Symlink(target, link)
 }
 
-// isBijouLink reports whether a version of bijou has created the symlink. It looks only at the name of the
-// target, which need not exist. It returns false for a file that is not a symlink, and an error if there is no file.
+// isBijouLink reports whether a version of bijou has created the symlink. It looks only at the name of the target,
+// which need not exist. It returns false for a file that is not a symlink, and an error if there is no file.
 func isBijouLink(link string) (bool, error) {
 	target, err := os.Readlink(link)
 	// EINVAL means that the file is not a symlink.
@@ -345,8 +346,8 @@ func (r Removal) Run(c *applet.Call) error {
 }
 
 // removeLinks removes the symlinks to this binary from dir, and prints each. It keeps the binary, other files, and
-// symlinks to other binaries. After an error it continues with the next symlink, and returns all errors at the end. It
-// also removes the directory of jujud if that is empty.
+// symlinks to other binaries. After an error it continues with the next symlink, and returns all errors at the
+// end. It also removes the directory of jujud if that is empty.
 func removeLinks(s console.Streams, dir string, names []string) error {
 	binary, err := applet.ExecutablePath()
 	if err != nil {

@@ -172,8 +172,8 @@ func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string
 	}
 }
 
-// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if version
-// is not the version of a release, since then there is no package. dir is the worker's directory.
+// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if
+// version is not the version of a release, since then there is no package. dir is the worker's directory.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {
@@ -204,9 +204,9 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	return lrn, err
 }
 
-// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also returns
-// this program's version. That is the version in the manifest beside the executable. If there is no such manifest, or it
-// has no version, that is [applet.Version].
+// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also
+// returns this program's version. That is the version in the manifest beside the executable. If there is no such
+// manifest, or it has no version, that is [applet.Version].
 func OwnManifest() (release.Manifest, string, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {

@@ -142,6 +142,7 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 		NoCopy: "bijou does not copy files of containers: only programs in the container can reach them safely",
 		Run: func(dir, line string, _ bool) *exec.Cmd {
 			c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
+			// The command gets no variable of this host except TERM.
 			c.Env = []string{
 				"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 				"HOME=/root",
@@ -194,10 +195,10 @@ func firstChild(pid string) (int, error) {
 // be destroyed without that configuration.
 const stateTimeout = 5 * time.Second
 
-// FreeInstances stops all instances that the environment's provider has created. It calls progress with the number of
-// stopped instances. It does nothing for the provider "local", whose machines are directories of the environment itself.
-// If a plugin's configuration cannot be read, it logs a warning and stops no instances, so that the environment can still
-// be destroyed.
+// FreeInstances stops all instances that the environment's provider has created. It calls progress with the number
+// of stopped instances. It does nothing for the provider "local", whose machines are directories of the
+// environment itself. If a plugin's configuration cannot be read, it logs a warning and stops no instances, so
+// that the environment can still be destroyed.
 func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
@@ -360,10 +361,10 @@ var providerName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 })
 
-// Inspect returns the capabilities of a new environment's provider, and returns an error if a builtin provider cannot have
-// machines on this host. For a builtin provider, the result includes the only series of its machines, if there is only one.
-// For a plugin, it includes the checksum of the executable. Inspect calls a builtin provider in this process, and starts a
-// plugin as a process of its own.
+// Inspect returns the capabilities of a new environment's provider, and returns an error if a builtin provider
+// cannot have machines on this host. For a builtin provider, the result includes the only series of its machines,
+// if there is only one. For a plugin, it includes the checksum of the executable. Inspect calls a builtin provider
+// in this process, and starts a plugin as a process of its own.
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
@@ -400,8 +401,8 @@ func (All) CheckSettings(name string, given map[string]string) error {
 	return builtin.checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
-// CheckSeries returns an error if the provider's machines cannot have the series. It returns nil if it cannot find out:
-// for a plugin, for a provider without such a check, and on a host other than that of machine 0.
+// CheckSeries returns an error if the provider's machines cannot have the series. It returns nil if it cannot find
+// out: for a plugin, for a provider without such a check, and on a host other than that of machine 0.
 func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
 	builtin, ok := findBuiltin(env.Provider)
 	if !ok || builtin.checkSeries == nil {

@@ -260,9 +260,9 @@ func readDemand(v *state.View) (plugin.Demand, error) {
 	return plugin.Never, nil
 }
 
-// findProvider returns the path of a provider's executable. It returns an error for a plugin whose checksum is not sum. If
-// sum is empty, it accepts any checksum. A builtin provider's executable is a symlink in the environment's tools, whose
-// checksum is not checked.
+// findProvider returns the path of a provider's executable. It returns an error for a plugin whose checksum is not
+// sum. If sum is empty, it accepts any checksum. A builtin provider's executable is a symlink in the environment's
+// tools, whose checksum is not checked.
 func findProvider(name, sum string, e home.Environment) (string, error) {
 	if isBuiltin(name) {
 		return plugin.Find(name, []string{e.ToolsDir()})

@@ -95,8 +95,8 @@ func (d *demo) runSteps(ctx context.Context) error {
 // fullDiskFile returns the path of the file whose presence makes a server's disk count as full.
 func (d *demo) fullDiskFile(lrn string) string { return filepath.Join(d.serverDir(lrn), "full") }
 
-// showStatus prints the fleet's status. It ignores an error of the command, since the exit code depends on the fleet's
-// state. It returns the error only if ctx is done.
+// showStatus prints the fleet's status. It ignores an error of the command, since the exit code depends on the
+// fleet's state. It returns the error only if ctx is done.
 func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	if err := d.runApplet(ctx, "neco", "status"); err != nil && ctx.Err() != nil {
 		return err

@@ -68,8 +68,8 @@ func (r *releaseServer) close() {
 	r.serving.Wait()
 }
 
-// receiveAlert receives an alert, and keeps its message in r.alerts. It drops alerts about the beginning of updates, which
-// the demo shows anyway, and requests that it cannot decode.
+// receiveAlert receives an alert, and keeps its message in r.alerts. It drops alerts about the beginning of
+// updates, which the demo shows anyway, and requests that it cannot decode.
 func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	var alert struct {
 		Kind    string `json:"kind"`

@@ -108,7 +108,8 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-// showFile prints the path and the text of the first file with a name below the units' directories. args has only the name.
+// showFile prints the path and the text of the first file with a name below the units' directories. args has only
+// the name.
 func (t *tour) showFile(_ context.Context, args ...string) error {
 	name := args[0]
 	path, text, err := t.readUnitFile(name)
@@ -120,7 +121,8 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 	return nil
 }
 
-// fetchPage prints the page whose address is in a file of a unit, as curl would. args has only the name of the file.
+// fetchPage prints the page whose address is in a file of a unit, as curl would. args has only the name of the
+// file.
 func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 	name := args[0]
 	_, url, err := t.readUnitFile(name)
@@ -198,9 +200,9 @@ func (t *tour) printNextSteps() error {
 	return nil
 }
 
-// cleanUp destroys the environment, if there is one, and then removes the tour's directory. If hurried is true, it destroys
-// the environment by force, so that the units' stop hooks do not run. If the environment cannot be destroyed, the directory
-// stays.
+// cleanUp destroys the environment, if there is one, and then removes the tour's directory. If hurried is true, it
+// destroys the environment by force, so that the units' stop hooks do not run. If the environment cannot be
+// destroyed, the directory stays.
 func (t *tour) cleanUp(hurried bool) error {
 	// The tour's own ctx may be done.
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -233,8 +235,9 @@ type presenter struct {
 // verb carries out a line of a tour's script that does not call an applet.
 type verb func(ctx context.Context, args ...string) error
 
-// play carries out a script line by line: "# HEADING", "$ APPLET ARG...", or "VERB ARG...". values replaces placeholders
-// such as {{dir}} in the words of the script. verbs must have every verb of the script. After an error, play stops.
+// play carries out a script line by line: "# HEADING", "$ APPLET ARG...", or "VERB ARG...". values replaces
+// placeholders such as {{dir}} in the words of the script. verbs must have every verb of the script. After an
+// error, play stops.
 func (s presenter) play(ctx context.Context, script string, values *strings.Replacer, verbs map[string]verb) error {
 	for line := range strings.Lines(script) {
 		words := strings.Fields(line)

@@ -379,21 +379,21 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 			return parsed, err
 		}
 
-		// path has the elements that kong has parsed before the error.
-		path := parseErr.Context.Path
-		list := slices.IndexFunc(path, func(p *kong.Path) bool {
+		// These are the elements that kong has parsed before the error.
+		elements := parseErr.Context.Path
+		list := slices.IndexFunc(elements, func(p *kong.Path) bool {
 			return p.Positional != nil && p.Positional.IsCumulative()
 		})
-		isOptionAfterList := list >= 0 && list < len(path)-1
+		isOptionAfterList := list >= 0 && list < len(elements)-1
 		if !isOptionAfterList {
 			return parsed, err
 		}
 
-		// consumed returns how many args path[:i+1] has consumed.
-		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) }
-		wordsAt := consumed(list - 1) // path[0] is the program, so list is at least 1
+		// consumed returns how many args elements[:i+1] have consumed.
+		consumed := func(i int) int { return len(args) - len(elements[i].Remainder()) }
+		wordsAt := consumed(list - 1) // elements[0] is the program, so list is at least 1
 		optionsAt := consumed(list)
-		unparsedAt := consumed(len(path) - 1)
+		unparsedAt := consumed(len(elements) - 1)
 
 		words := args[wordsAt:optionsAt]
 		options := args[optionsAt:unparsedAt]

@@ -181,13 +181,13 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 			return "", fmt.Errorf("cannot create the directory of credentials: %w", err)
 		}
 
-		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
-		err = osutil.WriteFile(kept, data, 0o600)
+		copyPath := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
+		err = osutil.WriteFile(copyPath, data, 0o600)
 		if err != nil {
-			return kept, fmt.Errorf("cannot copy the file of option %q in the state's URL: %w", option, err)
+			return copyPath, fmt.Errorf("cannot copy the file of option %q in the state's URL: %w", option, err)
 		}
 
-		return kept, nil
+		return copyPath, nil
 	})
 }
 

@@ -195,21 +195,21 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	defer hintIfNotOnPath(s, dir)
 
 	outcomes := map[string]int{}
-	var refused []error
+	var foreignErrs []error
 	for _, name := range names {
 		outcome, err := i.makeLink(target, filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, errForeign):
-			refused = append(refused, err)
+			foreignErrs = append(foreignErrs, err)
 		case err != nil:
-			return errors.Join(append(refused, err)...)
+			return errors.Join(append(foreignErrs, err)...)
 		default:
 			outcomes[outcome]++
 		}
 	}
 
-	if len(refused) > 0 {
-		return console.Hint(errors.Join(refused...), "--force replaces these files")
+	if len(foreignErrs) > 0 {
+		return console.Hint(errors.Join(foreignErrs...), "--force replaces these files")
 	}
 	if err := i.removeLeftOut(target, dir); err != nil {
 		return err
@@ -355,7 +355,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	}
 
 	removed := 0
-	var failed []error
+	var removeErrs []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
 		target, err := os.Readlink(link)
@@ -370,21 +370,21 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		}
 
 		if err := os.Remove(link); err != nil {
-			failed = append(failed, err) // continue with the other symlinks
+			removeErrs = append(removeErrs, err) // continue with the other symlinks
 			continue
 		}
 		fmt.Fprintf(s.Out, "%s: removed\n", link)
 		removed++
 	}
 
-	if removed == 0 && len(failed) == 0 {
+	if removed == 0 && len(removeErrs) == 0 {
 		fmt.Fprintf(s.Err, "nothing was removed: %s contains no symlink to %s\n", dir, binary)
 	}
 	if dir == jujudDir {
 		_ = os.Remove(dir) // fails if the directory is not empty
 	}
 
-	return errors.Join(failed...)
+	return errors.Join(removeErrs...)
 }
 
 // removeUnitFiles removes the unit files that the flags name, and prints the name of each.

@@ -94,14 +94,14 @@ func (g *necoWorkerGrammar) newOptions() (o worker.Options, err error) {
 		// sums is then empty, which the worker takes as unknown.
 		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
 	}
-	installs := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
+	packageKind := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 
 	return worker.Options{
 		LRN:                lrn,
 		Version:            version,
 		Sums:               sums,
-		Package:            installs.String(),
+		Package:            packageKind.String(),
 		Manifest:           manifest,
 		Dir:                g.Dir,
 		Server:             server,
@@ -155,8 +155,8 @@ func runWithStore(
 
 // newRepairer returns a function that cleans up after an earlier worker. The function removes downloads for releases
 // other than that of the manifest. If releases come as packages, it also finishes an installation that a power failure
-// has interrupted. ownPackage is the path of this version's package.
-func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string) func(ctx context.Context) error {
+// has interrupted. packagePath is the path of this version's package.
+func newRepairer(server *host.Host, manifest release.Manifest, packagePath string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// Finish the installation even if downloads cannot be removed.
 		removeErr := server.RemoveOldDownloads(manifest)
@@ -166,7 +166,7 @@ func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string
 		}
 
 		if host.InstalledForm(binary) == release.Deb {
-			err = server.FinishInstallation(ctx, ownPackage)
+			err = server.FinishInstallation(ctx, packagePath)
 		}
 		return errors.Join(removeErr, err)
 	}

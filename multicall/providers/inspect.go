@@ -423,18 +423,18 @@ func jujuProvider(c provider.Capabilities) juju.Provider {
 
 // inspectPlugin starts the plugin, and returns its capabilities and the checksum of its executable. It returns an error
 // if the operator has given a different checksum.
-func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
+func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (result juju.Provider, err error) {
 	path, err := findPlugin(e)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 
 	sum, err := plugin.Sum(path)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	if err := plugin.CheckSum(path, wanted.SHA256); err != nil {
-		return found, err
+		return result, err
 	}
 	// Deferred calls run in reverse order: client.Close, which ends the plugin's process, comes before this one.
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
@@ -449,9 +449,9 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	defer client.Close()
 
 	c, err := client.Capabilities(ctx)
-	found = jujuProvider(c)
-	found.SHA256 = sum
-	return found, err
+	result = jujuProvider(c)
+	result.SHA256 = sum
+	return result, err
 }
 
 // findPlugin returns the path of the provider's executable, or an error that lists the existing providers.
@@ -467,20 +467,20 @@ func findPlugin(e home.Environment) (string, error) {
 		}
 	}
 
-	var found []string
+	var known []string
 	for _, b := range builtinProviders() {
-		found = append(found, b.name)
+		known = append(known, b.name)
 	}
 
 	for _, name := range plugin.Names(folders) {
 		if !isBuiltin(name) {
-			found = append(found, name)
+			known = append(known, name)
 		}
 	}
 
 	return "", console.Hint(
 		console.Usage(fmt.Errorf("there is no provider %q; the known providers are: %s",
-			e.Provider, strings.Join(found, ", "))),
+			e.Provider, strings.Join(known, ", "))),
 		fmt.Sprintf("any other provider must be an executable named %sNAME, in a directory of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, in /usr/lib/bijou/providers, or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))
 }

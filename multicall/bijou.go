@@ -36,7 +36,8 @@ type bijouCommands struct {
 	TourServer site.Command    `cmd:"" hidden:"" help:"Run the services of the example charms; their hooks call this."`
 }
 
-// runBijou runs one of bijou's own commands, or an applet.
+// runBijou runs one of bijou's own commands, or an applet, and returns the exit code. Without arguments it prints
+// the help.
 func runBijou(c applet.Call) int {
 	if len(c.Args) == 0 {
 		c.Args = []string{"help"}
@@ -141,6 +142,7 @@ func complete(c applet.Call) int {
 		}
 	}
 
+	// The parser answers console.CompleteOption with bijou's own commands.
 	return runOwnCommand(c)
 }
 
@@ -210,7 +212,8 @@ func exitWith(code int) error {
 	return exitCode(code)
 }
 
-// printOverview prints bijou's commands and the applets, each with a line of help.
+// printOverview prints bijou's commands and the applets, each with a line of help. Of the hook tools that are not
+// supported it prints only the names.
 func printOverview(s console.Streams) error {
 	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouCommand().HelpText("bijou"))
 	commands := console.NewTable("COMMAND", "")

@@ -100,6 +100,8 @@ func (processes) Start(e home.Environment) (alive func() bool, err error) {
 
 // Halt ends the agents of the machine in dir. An agent that does not end within grace is killed.
 func (processes) Halt(ctx context.Context, dir string, grace time.Duration) error {
+	// local.Halt ends only an agent that has locked the directory. findAgents also finds one that has not locked
+	// it yet.
 	for _, i := range findAgents(dir) {
 		if err := process.Stop(ctx, i, grace); err != nil {
 			return err
@@ -153,8 +155,11 @@ func (processes) Running(dir string) (pid int, err error) {
 // Process is like Running. It also returns a process that has started but has not yet locked the directory.
 func (p processes) Process(dir string) (pid int, err error) {
 	pid, err = p.Running(dir)
-	if pid != 0 || err != nil {
+	if err != nil {
 		return pid, err
+	}
+	if pid != 0 {
+		return pid, nil
 	}
 
 	if agents := findAgents(dir); len(agents) > 0 {
@@ -168,6 +173,7 @@ func (p processes) Process(dir string) (pid int, err error) {
 func findAgents(dir string) []process.Identity {
 	// dir is ENVIRONMENT/machines/ID.
 	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}
+	// The arguments do not depend on the kind of child, nor on other fields of the environment.
 	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir), childenv.Machine).Args)
 }
 
@@ -204,7 +210,7 @@ type hooks struct{}
 func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
-		return juju.HookOutcome{Exit: 1}, err
+		return juju.HookOutcome{Exit: 1}, err // an outcome has a code even with an error
 	}
 
 	outcome, err := do.Run(ctx, do.Options{

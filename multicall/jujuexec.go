@@ -25,7 +25,8 @@ type jujuExecGrammar struct {
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
 }
 
-// runJujuExec runs juju-exec and juju-run, which charms' programs call outside of hooks.
+// runJujuExec runs juju-exec and juju-run, which charms' programs call outside of hooks. Except with --no-context,
+// it refuses to run in a hook that has not ended, since the command would wait for the end of the hook.
 func runJujuExec(c applet.Call) int {
 	var g jujuExecGrammar
 	_, err := console.Parse(c.Streams, console.Command{Name: c.Name, Grammar: &g, Help: helpFiles}, c.Args)
@@ -169,6 +170,7 @@ func runWithoutContext(c applet.Call, g jujuExecGrammar) int {
 	if err != nil && !errors.As(err, &ended) {
 		return console.Report(c.Streams.Err, fmt.Errorf("cannot run the command: %w", err))
 	}
+	// The code is -1 if a signal has ended the command.
 	if code := command.ProcessState.ExitCode(); code >= 0 {
 		return code
 	}

@@ -63,12 +63,13 @@ func Main(argv []string, o Options) int {
 		return runBijou(c)
 	}
 
-	return reportUnknown(c, name, nil)
+	return reportUnknown(c, name, nil) // the hint shows no arguments
 }
 
-// isBijouCall reports whether a call is meant for bijou itself, although path does not have the name of an applet. A
-// renamed or freshly built binary, such as bijou-linux-amd64 or a.out, is bijou itself. But a symlink whose name is not
-// that of an applet is a mistake. args does not include path.
+// isBijouCall reports whether a call is meant for bijou itself, although path does not have the name of an applet.
+// A name such as bijou-linux-amd64 always means bijou. A binary with any other name, such as a.out, is bijou if
+// its first argument is an applet or an option, or if it has no arguments. But a symlink without arguments is a
+// mistake, since its name should be that of an applet. args does not include path.
 func isBijouCall(path string, args []string) bool {
 	switch {
 	case applet.IsBijouName(filepath.Base(path)):
@@ -89,13 +90,14 @@ func Has(name string) bool {
 // isLink reports whether the program was called through a symlink. argv0 can be a path or, as in a shell, a name in
 // PATH.
 func isLink(argv0 string) bool {
-	path, _ := exec.LookPath(argv0)
+	path, _ := exec.LookPath(argv0) // empty if there is no such program, so that Readlink fails
 	_, err := os.Readlink(path)
 	return err == nil
 }
 
-// reportUnknown prints that no applet has this name, with a hint, and returns the exit code. The hint is the command line
-// to type if juju has a command with that name, or else the most similar name, if any.
+// reportUnknown prints that no applet has this name, with a hint, and returns the exit code. If juju has a command
+// with that name, the hint is the command line to type, with args. Otherwise it is the most similar name or, if no
+// name is similar, how to list all applets.
 func reportUnknown(c applet.Call, name string, args []string) int {
 	hint := "bijou --list names all applets"
 	if line := juju.CommandLine(append([]string{name}, args...)); line != "" {

@@ -56,7 +56,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	defer hold.Release()
 
 	return g.withState(ctx, func(opened *state.State) error {
-		s := d.Call.StateOfAgents(opened, g.Machine)
+		s := d.Call.StateOfAgents(opened, g.Machine) // the same as opened, except in tests
 		h := newHandover(e, g.Tools, d.Call.Applets)
 		options, err := g.agentOptions(d, h, s, dir)
 		if err != nil {
@@ -101,9 +101,14 @@ func managerRoles(d daemon.Daemon, s *state.State, session *state.SharedSession,
 	return roles
 }
 
-// agentOptions returns the options that the agents of a machine and of one unit share.
+// agentOptions returns the options that the agents of a machine and of one unit share. dir is the machine's
+// directory.
 func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State, dir string) (agent.Options, error) {
 	claimant, err := daemon.NewClaimant(dir)
+	if err != nil {
+		return agent.Options{}, err
+	}
+
 	return agent.Options{
 		State:      s,
 		Claimant:   claimant,
@@ -114,7 +119,7 @@ func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State,
 		Ready:      d.Notifier.NotifyReady,
 		Watchdog:   d.Notifier.Pulse,
 		SecretKeys: secretKeeper(s, h.env),
-	}, err
+	}, nil
 }
 
 // secretKeeper returns the keeper of the keys for secrets. It is the gateway that serves the state or, for an agent
@@ -137,8 +142,9 @@ func endSession(ctx context.Context, session *state.SharedSession) {
 
 const sessionCloseTimeout = 5 * time.Second
 
-// refuseCopy returns an error if the directory of e is a copy of the environment's real directory. That is the case if
-// the store is a file, and a different directory holds machine 0.
+// refuseCopy returns an error if the directory of e is a copy of the environment's real directory. That is the
+// case if the store is a file, and a different directory holds the claim of machine 0. refuseCopy waits while the
+// store is unreachable.
 func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
@@ -175,9 +181,12 @@ const takeoverTimeout = 30 * time.Second
 // such as a process that bootstrap has started. It never takes over from a different service.
 func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
 	hold, err := process.Take(dir)
+	if err == nil {
+		return hold, nil
+	}
 	isStartedBySystemd := d.Notifier.Listening
 	if !isStartedBySystemd || !errors.Is(err, process.ErrHeld) {
-		return hold, err
+		return nil, err
 	}
 
 	// Without a known holder, there is nothing to take over from.
@@ -208,7 +217,7 @@ func RunUnitAgent(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
 }
 
-// serveUnit runs the unit's agent until ctx is done, or a different binary is ordered.
+// serveUnit runs the unit's agent until ctx is done, the agent ends, or a different binary must continue its work.
 func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
@@ -222,7 +231,7 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 		if err != nil {
 			return err
 		}
-		s := d.Call.StateOfAgents(opened, record.Machine)
+		s := d.Call.StateOfAgents(opened, record.Machine) // the same as opened, except in tests
 
 		dir, err := g.makeMachineDir(e, record.Machine)
 		if err != nil {
@@ -262,6 +271,7 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 	}
 
 	return p.withState(ctx, func(s *state.State) error {
+		// A machine's agent notices a copy when it claims the machine. A provisioner claims nothing.
 		if err := refuseCopy(ctx, s, e); err != nil {
 			return err
 		}

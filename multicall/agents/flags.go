@@ -30,9 +30,10 @@ type daemonFlags struct {
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
-// loadEnvironment loads the environment of --env, and sets the flags State and Tools if they were not given. If the
-// environment names a different binary, it returns the error toolsReexec, so that the daemon continues as that binary.
-// This happens if a service manager, or a shell's PATH, has started a binary that has since been replaced.
+// loadEnvironment loads the environment of --env, and sets the flags State and Tools if they were not given.
+// Without --env, it needs --state, and returns an empty environment. If the environment names a different binary
+// and --tools was not given, it returns the error toolsReexec, so that the daemon continues as that binary. This
+// happens if a service manager, or a shell's PATH, has started a binary that has since been replaced.
 func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
 	if p.Env != "" {
@@ -57,8 +58,9 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	return e, nil
 }
 
-// loadRecord loads the environment of --env for loadEnvironment. It returns ErrRemoving if the environment is being
-// removed.
+// loadRecord loads the environment of --env for loadEnvironment. It sets the flags State and Tools from the
+// environment's record if they were not given. It returns ErrRemoving if the environment is being removed. If
+// --tools was not given, it returns toolsReexec unless this process already runs the binary that the record names.
 func (p *daemonFlags) loadRecord() (home.Environment, error) {
 	e, err := home.Load(p.Env)
 	if err != nil {
@@ -94,9 +96,9 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 	return dir, nil
 }
 
-// withState opens the environment's state, calls f, and closes the state. If the store is unreachable, it waits, since
-// perhaps no service manager would start the daemon again. During f, it serves metrics if an address is given, and logs
-// faults of the store's servers.
+// withState opens the environment's state, calls f, and closes the state. If the store is unreachable, it waits,
+// since perhaps no service manager would start the daemon again. During f, it serves metrics if --metrics is
+// given, and logs faults of the store's servers.
 func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) error) error {
 	var s *state.State
 	err := daemon.RetryWhileAway(ctx, func() (err error) {

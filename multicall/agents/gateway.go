@@ -29,15 +29,16 @@ type gatewayRole struct {
 	endpoints map[string]*gateway.Endpoint // by machine
 }
 
-// newGatewayRole returns the role that serves the state to machines. It returns nil unless the state is a file, since
-// machines can open any other state themselves.
+// newGatewayRole returns the role that serves the state to machines. It returns nil unless the state is a file,
+// since machines can open any other state themselves. It also returns nil if the environment has no directory for
+// the sockets.
 func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
 	}
 
 	return func(ctx context.Context) error {
-		g, err := gateway.New(s.Store(), gateway.Table{})
+		g, err := gateway.New(s.Store(), gateway.Table{}) // the table in package access limits each machine
 		if err != nil {
 			return fmt.Errorf("cannot serve the state: %w", err)
 		}
@@ -64,6 +65,7 @@ func (r *gatewayRole) run(ctx context.Context) {
 		}
 
 		isNew := err.Error() != lastLogged
+		// After ErrHistoryLost, the next round reads all machines again, so nothing is missed.
 		isNotable := ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost)
 		if isNew && isNotable {
 			lastLogged = err.Error()
@@ -203,7 +205,8 @@ func (r *gatewayRole) close() {
 	}
 }
 
-// listGateways returns the machines that have a directory for their socket.
+// listGateways returns the machines that have a directory for their socket below dir, the environment's directory.
+// It ignores files whose names are not machines' ids.
 func listGateways(dir string) (machines []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, provider.GatewayFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

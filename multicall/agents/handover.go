@@ -34,8 +34,9 @@ func newHandover(e home.Environment, tools string, links []string) *handover {
 	return &handover{env: e, ownTools: filepath.Base(tools), links: links, drain: make(chan struct{})}
 }
 
-// watch closes drain once a different binary is ordered and can run. It returns only when ctx is done, also after it has
-// closed drain. It logs errors and tries again.
+// watch closes drain once a different binary is ordered and can run. It returns only when ctx is done, also after
+// it has closed drain. It logs errors and tries again. Without the environment's directory (--env), there is no
+// place for a different binary, so watch only waits for ctx.
 func (h *handover) watch(ctx context.Context, s *state.State) error {
 	lastLogged := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
@@ -55,6 +56,7 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 		}
 
 		isNew := err.Error() != lastLogged
+		// After ErrHistoryLost, the next attempt reads the environment again, so nothing is missed.
 		isNotable := ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost)
 		if isNew && isNotable {
 			lastLogged = err.Error()
@@ -97,6 +99,7 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 		}
 	}
 
+	// A binary that does not run on this host is tried again only after a change.
 	return s.Await(ctx, current.revision, state.WatchEnvironment())
 }
 
@@ -130,8 +133,9 @@ type toolsReexec struct{ folder string }
 
 func (s toolsReexec) Error() string { return "continues from " + s.folder }
 
-// run runs the roles until all have ended, and watches for the order to run a different binary. If such an order has ended
-// the roles, it returns toolsReexec.
+// run runs the roles until all have ended, and watches for the order to run a different binary. If such an order
+// has ended the roles without an error, and ctx is not done, it returns toolsReexec. Otherwise it returns the
+// roles' error, with a hint if the error is ErrClaimed.
 func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role) error {
 	err := daemon.RunRoles(ctx, append(roles, func(ctx context.Context) error { return h.watch(ctx, s) }))
 	isSwitchReady := h.nextFolder != "" && ctx.Err() == nil
@@ -141,7 +145,7 @@ func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role
 	return withMovedHint(err)
 }
 
-// Exec replaces this process with the binary, with the same arguments.
+// Exec replaces this process with the binary, with the same arguments. It returns only if it fails.
 func (s toolsReexec) Exec() error {
 	path := filepath.Join(s.folder, filepath.Base(os.Args[0]))
 	// The process may have been started as "bijou APPLET", under a different name.

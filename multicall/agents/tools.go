@@ -70,7 +70,7 @@ func (h *handover) recordTools(name string) error {
 		return err
 	}
 
-	return SweepTools(e, h.ownTools)
+	return SweepTools(e, h.ownTools) // keeps h.ownTools and e.Tools
 }
 
 // SweepTools removes the environment's unused tools. It keeps the tools that environment.yaml names, the tools in keep,

@@ -70,8 +70,9 @@ func BeginCommand(c Call) (ctx context.Context, stop func()) {
 // ExecutablePath returns the path of the running binary.
 func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
-// findExecutable returns the path of this program. It calls executable, which is [os.Executable] except in tests. If that
-// fails because /proc is missing, it looks on PATH for argv0, the name under which the program was called.
+// findExecutable returns the path of this program. It calls executable, which is [os.Executable] except in tests.
+// If that fails, as it does without /proc, it looks on PATH for argv0, the name under which the program was
+// called. If PATH does not help either, it returns the error of executable.
 func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {
@@ -95,8 +96,9 @@ func IsSameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// FindOther looks on PATH for a program called name that is not a version of this program. It returns its path, or "" if
-// there is none. first reports whether a shell finds that program before this one.
+// FindOther looks on PATH for a program called name that is not a version of this program. It returns its path, or
+// "" if there is none. first reports whether a shell finds that program before this one. It is also true if PATH
+// has no version of this program under that name.
 func FindOther(name string) (path string, first bool) {
 	own, err := ExecutablePath()
 	if err != nil {
@@ -142,6 +144,7 @@ func newLogger(w io.Writer) *slog.Logger {
 
 // hideSecrets returns the attribute of a log line with the secrets in its text hidden.
 func hideSecrets(_ []string, a slog.Attr) slog.Attr {
+	// Values of other kinds, such as numbers and times, contain no secrets.
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
 		return a
 	}

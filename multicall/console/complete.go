@@ -27,7 +27,7 @@ type candidate struct{ word, help string }
 // ErrHelped.
 func (c Command) complete(w io.Writer, args []string) error {
 	count := max(0, len(args)-1)
-	before := args[:count:count]
+	before := args[:count:count]           // without capacity, so that append below does not overwrite args
 	last := strings.Join(args[count:], "") // empty without arguments
 
 	// Complete the value in --option=value as if it were a separate argument. The shell replaces the whole argument.
@@ -96,9 +96,10 @@ func (c Command) candidates(trace *kong.Context, last string) []candidate {
 	return listCommands(node)
 }
 
-// listFlags returns the flags of a command and its parents.
+// listFlags returns the flags of a command and its parents, without hidden ones.
 func listFlags(node *kong.Node) (found []candidate) {
-	for _, f := range slices.Concat(node.AllFlags(true)...) {
+	const withoutHidden = true
+	for _, f := range slices.Concat(node.AllFlags(withoutHidden)...) {
 		found = append(found, candidate{word: "--" + f.Name, help: f.Help})
 	}
 	return found

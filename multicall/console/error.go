@@ -58,8 +58,9 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error with its hints, and returns the error's exit code. If no hint was added with [Hint], it prints
-// the hint that the error's type has. For nil and ErrHelped it prints nothing and returns 0.
+// Report prints the error with its hints, and returns the exit code: 2 for wrong usage, otherwise the code that
+// [Exit] has given to the error, or 1. If no hint was added with [Hint], it prints the hint that the error's type
+// has. For nil and ErrHelped it prints nothing and returns 0. For an error without a text it prints nothing.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK

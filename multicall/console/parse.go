@@ -75,6 +75,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		case nil:
 			// There was no panic.
 		case exitPanic:
+			// kong exits only after it has printed help.
 			parsed = nil
 			err = ErrHelped
 		default:
@@ -157,7 +158,8 @@ func (c Command) commandOptions(args []string) (commands []kong.Option) {
 	for i, listed := range c.List() {
 		field := reflect.TypeOf(c.Commands).Elem().Field(i)
 		target := reflect.ValueOf(c.Commands).Elem().Field(i).Addr().Interface()
-		command := kong.DynamicCommand(listed.Name, listed.Help, "", target, string(field.Tag))
+		const noGroup = ""
+		command := kong.DynamicCommand(listed.Name, listed.Help, noGroup, target, string(field.Tag))
 		if len(args) > 0 && listed.Answers(args[0]) {
 			return []kong.Option{command}
 		}
@@ -315,9 +317,10 @@ func helpCommand(name string, err error) string {
 // orphanPollInterval is the time between two checks whether the parent process has ended.
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`, or
-// when the parent process has ended. Without such a context, a process that has nothing to print would not notice
-// either event. The stop function frees resources, and must be called.
+// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`,
+// or when the parent process has ended. Without such a context, a process that has nothing to print would not
+// notice either event. If w is not a file, only the end of ctx cancels the context. The stop function frees
+// resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)
@@ -368,26 +371,29 @@ func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 	for {
 		parsed, err := parser.Parse(args)
+		if err == nil {
+			return parsed, nil
+		}
 		parseErr, ok := errors.AsType[*kong.ParseError](err)
 		if !ok || parseErr.Context == nil {
 			return parsed, err
 		}
 
-		// path has the elements that kong has parsed before the error.
-		path := parseErr.Context.Path
-		list := slices.IndexFunc(path, func(p *kong.Path) bool {
+		// These are the elements that kong has parsed before the error.
+		elements := parseErr.Context.Path
+		list := slices.IndexFunc(elements, func(p *kong.Path) bool {
 			return p.Positional != nil && p.Positional.IsCumulative()
 		})
-		isOptionAfterList := list >= 0 && list < len(path)-1
+		isOptionAfterList := list >= 0 && list < len(elements)-1
 		if !isOptionAfterList {
 			return parsed, err
 		}
 
-		// consumed returns how many args path[:i+1] has consumed.
-		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) }
-		wordsAt := consumed(list - 1)
+		// consumed returns how many args elements[:i+1] have consumed.
+		consumed := func(i int) int { return len(args) - len(elements[i].Remainder()) }
+		wordsAt := consumed(list - 1) // elements[0] is the program, so list is at least 1
 		optionsAt := consumed(list)
-		unparsedAt := consumed(len(path) - 1)
+		unparsedAt := consumed(len(elements) - 1)
 
 		words := args[wordsAt:optionsAt]
 		options := args[optionsAt:unparsedAt]

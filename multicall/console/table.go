@@ -66,7 +66,7 @@ func escapeAll(cells []string) []string {
 // Empty reports whether the table has no rows.
 func (t *Table) Empty() bool { return len(t.rows) == 0 }
 
-// All yields the heading and then each row, with its colour.
+// All yields the heading and then each row, with its colour. A row's tail belongs to its last cell.
 func (t *Table) All() iter.Seq2[Colour, []string] {
 	return func(yield func(Colour, []string) bool) {
 		if !yield(Plain, t.heading) {
@@ -110,7 +110,7 @@ func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 		painted:  slices.Index(t.heading, t.painted),
 	}
 	var b strings.Builder
-	l.writeLine(&b, row{cells: t.heading, colour: Bold}, -1)
+	l.writeLine(&b, row{cells: t.heading, colour: Bold}, -1) // the whole heading is bold
 
 	for _, r := range t.rows {
 		l.writeRow(&b, r)
@@ -141,7 +141,7 @@ func (t *Table) LeftOut(width int) (headings []string) {
 }
 
 // withoutSpare returns the table without the spare columns that have no text, or that leave too little space
-// for the last column.
+// for the last column in a terminal of width columns. If width is 0, there is enough space.
 func (t *Table) withoutSpare(width int) *Table {
 	if len(t.spare) == 0 {
 		return t
@@ -281,6 +281,7 @@ func (l layout) hasColour(r row) bool { return l.coloured && r.colour != "" }
 // writeRow writes a row. If the last cell does not fit beside the other cells, it is written below them.
 func (l layout) writeRow(b *strings.Builder, r row) {
 	if len(r.cells) < l.columns {
+		// The row has no cell in the last column.
 		l.writeLine(b, r, l.painted)
 		return
 	}

@@ -42,8 +42,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Confirm prints a question to Err, and reads the answer from In. It adds the question mark. It returns true only if the
-// answer is y or yes.
+// Confirm prints a question to Err, and reads the answer from In. It adds the question mark. It returns true only
+// if the answer is y or yes, with a line end.
 func Confirm(s Streams, question string) bool {
 	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
@@ -75,6 +75,7 @@ func SizeOf(stream any) Size {
 // last lines with a note that says how many are missing. Colours take no space, and end where a line is cut.
 func Fit(text string, s Size) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	// A terminal with only one row has no room for a note.
 	if len(lines) >= s.Height && s.Height > 1 {
 		// The line with the number needs a row, and so does the cursor after the text.
 		kept := s.Height - 2

@@ -74,6 +74,7 @@ func unneededField(n int, name string, takesValue bool, why string) reflect.Stru
 		long = unneededMark + "-" + name
 	}
 
+	// Without a separator, kong does not split the option's value at commas.
 	tag := fmt.Sprintf(`name:%q hidden:"" sep:"none" group:%q help:%q`, long, unneededMark, why)
 	if isLetter {
 		tag += fmt.Sprintf(` short:%q`, name)
@@ -85,15 +86,16 @@ func unneededField(n int, name string, takesValue bool, why string) reflect.Stru
 		Tag:  reflect.StructTag(tag),
 	}
 	if takesValue {
-		field.Type = reflect.TypeFor[[]string]()
+		field.Type = reflect.TypeFor[[]string]() // so that the option can be given several times
 	}
 	return field
 }
 
-// flagNames returns the names, aliases and letters of a command's options.
+// flagNames returns the names, aliases and letters of the options of a command and its parents, with hidden ones.
 func flagNames(node *kong.Node) map[string]bool {
 	names := map[string]bool{}
-	for _, f := range slices.Concat(node.AllFlags(false)...) {
+	const withoutHidden = false
+	for _, f := range slices.Concat(node.AllFlags(withoutHidden)...) {
 		names[f.Name] = true
 		for _, alias := range f.Aliases {
 			names[alias] = true
@@ -129,15 +131,21 @@ func noteUnneeded(w io.Writer, parsed *kong.Context) {
 }
 
 // Words returns the indexes of the args after the command at args[0] that are neither options nor values of
-// options. It stops at two dashes. An option that the command does not know takes no value.
+// options. It stops at two dashes. An option that the command does not know takes no value. If args[0] is not a
+// command, it returns none.
 func (c Command) Words(args []string) (indexes []int, err error) {
 	parser, err := c.newParser(args)
-	if err != nil || len(parser.Model.Children) != 1 {
+	if err != nil {
 		return nil, err
 	}
+	// If args[0] is not a command, the parser knows all commands instead of only that one.
+	if len(parser.Model.Children) != 1 {
+		return nil, nil
+	}
 
+	const withoutHidden = false
 	takesValue := map[string]bool{}
-	for _, f := range slices.Concat(parser.Model.Children[0].AllFlags(false)...) {
+	for _, f := range slices.Concat(parser.Model.Children[0].AllFlags(withoutHidden)...) {
 		names := append([]string{f.Name}, f.Aliases...)
 		for _, name := range names {
 			takesValue["--"+name] = !f.IsBool()

@@ -13,7 +13,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// NewClaimant returns this process as the claimant of the entity to which the directory belongs.
+// NewClaimant returns this process as the claimant of the entity to which the directory belongs. It does not set
+// Moved, so a directory that was moved counts as a different place.
 func NewClaimant(folder string) (c state.Claimant, err error) {
 	if c.Holder, err = HolderOf(folder); err != nil {
 		return c, err
@@ -32,7 +33,8 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 }
 
 // MovedTo returns a function that reports whether a former directory on this host was moved to folder. The
-// function assumes that the directory was moved if the former path now leads to folder, or no longer exists.
+// function assumes that the directory was moved if the former path now leads to folder, or no longer exists. It
+// returns false if it cannot follow the former path.
 func MovedTo(folder string) func(former string) bool {
 	return func(former string) bool {
 		target, err := followLinks(former)
@@ -100,10 +102,11 @@ func followLinks(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), err
 }
 
-// hostID returns the machine-id(5) or, if there is none, the host's name. Neither changes at a reboot.
+// hostID returns the machine-id(5) or, if there is none, "name:" and the host's name. Neither changes at a reboot.
 func hostID(name string) string {
 	for _, file := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		data, _ := os.ReadFile(file) // a file that cannot be read has no id
+		// An id has 32 digits. While a system is being set up, the file can be empty or have a different word.
 		if id := strings.TrimSpace(string(data)); len(id) == 32 {
 			return id
 		}

@@ -137,8 +137,8 @@ func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.Vi
 // RetryInterval is the pause between two attempts to reach a store.
 const RetryInterval = time.Second
 
-// RetryWhileAway calls f again as long as f fails because the store is unreachable, which it logs once. It returns nil
-// once f succeeds, any other error of f, or ctx's error.
+// RetryWhileAway calls f again as long as f fails because the store is unreachable, which it logs once. It returns
+// nil once f succeeds, any other error of f after the words "cannot start", or ctx's error.
 func RetryWhileAway(ctx context.Context, f func() error) error {
 	isLogged := false
 	for {
@@ -189,7 +189,8 @@ func (n *ServiceNotifier) notifyStopping() {
 
 // notify sends lines of sd_notify(3), and reports whether a service manager listens. It logs an error.
 func (n *ServiceNotifier) notify(words string) (heard bool) {
-	heard, err := sd.SdNotify(false, words)
+	const unsetEnvironment = false // later calls, and the process after a re-execution, need the variables
+	heard, err := sd.SdNotify(unsetEnvironment, words)
 	if err != nil {
 		slog.Warn("cannot notify the service manager", "words", words, "error", err)
 	}
@@ -203,6 +204,7 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 		return work()
 	}
 
+	// Feed the watchdog also after ctx is done, while work waits for running hooks to end.
 	feedCtx, stopFeeding := context.WithCancel(context.WithoutCancel(ctx))
 	var feeding sync.WaitGroup
 	feeding.Go(func() { n.feedWatchdog(feedCtx) })
@@ -219,12 +221,13 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 // feedWatchdog notifies the service manager's watchdog until ctx is done, or until a loop of the daemon hangs. In the
 // second case the service manager then kills and restarts the daemon.
 func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
-	timeout, err := sd.SdWatchdogEnabled(false)
+	const unsetEnvironment = false // the process after a re-execution needs the variables
+	timeout, err := sd.SdWatchdogEnabled(unsetEnvironment)
 	if err != nil || timeout == 0 {
-		return
+		return // the service manager expects no notifications, or its timeout cannot be parsed
 	}
 
-	tick := time.NewTicker(timeout / 3)
+	tick := time.NewTicker(timeout / 3) // so that one late notification is harmless
 	defer tick.Stop()
 
 	for {

@@ -42,7 +42,9 @@ func importances() map[string]int {
 // machineImportance puts machines first, since a machine's fault stops its units.
 const machineImportance = 0
 
-// putAttention shows the troubles, each with its reason and the commands that help.
+// putAttention shows the troubles, the most important first, each with its reason and the commands that help. It
+// shows at most maxAttention troubles and the number of the others, and removes the rows of troubles that are
+// gone.
 func (e *liveEnvironment) putAttention() {
 	units, lost := e.unitsInTrouble()
 	troubles := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
@@ -194,7 +196,7 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 // machine, by machine.
 func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (troubles []trouble) {
 	for id, m := range e.status.Machines {
-		_, isInTrouble := importances()[string(m.State)]
+		_, isInTrouble := importances()[string(m.State)] // error or down, as for units
 		if !isInTrouble && m.Trouble == nil {
 			continue
 		}

@@ -92,6 +92,7 @@ func Serve(ctx context.Context, o Options) error {
 		_ = h.Close()
 	})
 
+	// Serve returns ErrServerClosed after h.Close, and a different error if it cannot continue.
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("the page is no longer served: %w", err)
 	}

@@ -134,8 +134,8 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 
 	// The page shows hooks and relations apart from the facts.
 	for _, r := range u.Relations {
-		name := fmt.Sprintf("%s, with %s", r.Endpoint, r.Service)
-		d.Relations = append(d.Relations, entry{Name: name, Below: newEntries(r)})
+		title := fmt.Sprintf("%s, with %s", r.Endpoint, r.Service)
+		d.Relations = append(d.Relations, entry{Name: title, Below: newEntries(r)})
 	}
 	u.Hooks = nil
 	u.Relations = nil
@@ -165,14 +165,19 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 	}
 	r, ok := everything.Relations[relation]
 	if !ok {
-		return detail{}, fmt.Errorf("%s: %w", cmp.Or(relation, "relation"), state.ErrNotFound)
+		what := cmp.Or(relation, "relation") // the request may name nothing at all
+		return detail{}, fmt.Errorf("%s: %w", what, state.ErrNotFound)
 	}
 
 	data, err := readRelationData(v, relation, r)
+	if err != nil {
+		return detail{}, err
+	}
+
 	return detail{
 		Title: relation,
 		Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(data)}),
-	}, err
+	}, nil
 }
 
 // readRelationData returns the settings in a relation, by application and unit. It returns no settings for a unit that
@@ -210,7 +215,8 @@ func newEntries(value any) []entry {
 	return newEntry("", &n).Below
 }
 
-// newEntry returns the entry of a YAML node, with its members below it.
+// newEntry returns the entry of a YAML node, with its members below it. n.Content has the members of a list or,
+// for a dictionary, each key followed by its value.
 func newEntry(name string, n *yaml.Node) entry {
 	// A text counts as a secret by its name, as in password=...
 	e := entry{Name: name, Text: strings.TrimPrefix(text.HideSecrets(name+"="+n.Value), name+"=")}

@@ -126,6 +126,7 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 		return nil, err
 	}
 
+	// There is no watch before the first read, and after a watch has ended.
 	if e.stop == nil {
 		if err := e.watch(ctx, changed.revision); err != nil {
 			e.feed.Invalidate()
@@ -220,8 +221,8 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 	return nil
 }
 
-// refresh reads the records that have changed, and returns the units among them. all is true if everything
-// must be drawn again.
+// refresh reads the records that have changed, and returns the units among them. It also puts the hooks of these
+// units that have ended into the timeline. all is true if everything must be drawn again.
 func (e *liveEnvironment) refresh(
 	v *state.View,
 	options status.Options,
@@ -364,6 +365,7 @@ func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, tota
 		}
 	}
 
+	// Each principal has a view, since a relation of its subordinate names it.
 	for _, name := range names {
 		for _, principal := range views[name].Principal {
 			views[principal].Chips = append(views[principal].Chips, views[name])
@@ -432,7 +434,8 @@ func (e *liveEnvironment) putOthers() {
 	}
 }
 
-// putTimeline updates the start of the timeline, and the number of units that have no lane in it.
+// putTimeline updates the start of the timeline, which is when its first hook began, and the number of units that
+// have no lane, since the timeline has no hook of them.
 func (e *liveEnvironment) putTimeline() {
 	var first time.Time // zero if no hook has run
 	quiet := 0

@@ -127,8 +127,8 @@ func isTime(cell string) bool {
 	return err == nil
 }
 
-// splitSteps returns the style and the title of each step in a server's bar. Each character of the bar is the state of
-// one step. names has the names of the steps.
+// splitSteps returns the style and the title of each step in a server's bar. Each character of the bar is the
+// state of one step. Characters other than #, > and ! have no style. names has the names of the steps.
 func splitSteps(bar string, names []string) (steps [][2]string) {
 	styles := map[rune]string{'#': "active", '>': "running", '!': "error"}
 	for i, sign := range bar {

@@ -25,8 +25,8 @@ func (g graph) arrange() [][]string {
 		arranged[rank[box]] = append(arranged[rank[box]], box)
 	}
 
-	// A pass sorts each row by the places of its boxes' neighbours. It takes several passes, since a pass also moves the
-	// neighbours.
+	// A pass sorts each row by the places of its boxes' neighbours. It takes several passes, since a pass also
+	// moves the neighbours. No number of passes guarantees the fewest crossings, so a few are enough.
 	place := map[string]float64{} // the distance of each box from the middle of its row
 	for range 5 {
 		for _, row := range arranged {
@@ -73,7 +73,7 @@ func (g graph) rankBoxes() map[string]int {
 			return l[0] != l[1] && slices.Contains(l[:], box)
 		})
 		if !hasLine {
-			rank[box] = len(g.boxes)
+			rank[box] = len(g.boxes) // below all others, since a path has fewer lines than there are boxes
 		}
 	}
 

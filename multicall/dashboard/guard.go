@@ -57,6 +57,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admitted browser, for which isKnown is true, can open any link again.
 func (g *guard) serveLink(w http.ResponseWriter, r *http.Request, token string, isKnown bool) {
 	isAdmitted := isKnown
+	// A HEAD request does not use up the link.
 	if !isKnown && r.Method == http.MethodGet {
 		isAdmitted = g.admit(w, token)
 	}
@@ -88,8 +89,8 @@ func (g *guard) knows(r *http.Request) bool {
 	return isKnown
 }
 
-// admit gives a browser its cookie if the token is that of the link, and returns false otherwise. A link works only
-// once.
+// admit gives a browser its cookie if the token is that of the current link, and returns false otherwise. A link
+// works only once: admit replaces it, and calls g.used with the token of the next link.
 func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

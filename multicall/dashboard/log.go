@@ -49,7 +49,8 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 	var lines []logs.Line
 	var ends map[string]int64
 	err := t.Environment.State.View(ctx, func(v *state.View) (err error) {
-		lines, ends, err = logs.ReadNew(v, t.filter, func(string) bool { return true })
+		wantsAll := func(string) bool { return true }
+		lines, ends, err = logs.ReadNew(v, t.filter, wantsAll)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 		return nil, err
 	}
 
-	t.filter.After = ends
+	t.filter.After = ends // the next read begins after these lines
 	t.lines = append(t.lines, lines...)
 	t.lines = t.lines[max(0, len(t.lines)-maxLogLines):]
 

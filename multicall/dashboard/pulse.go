@@ -28,6 +28,7 @@ func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan
 		defer close(pulses)
 
 		for backoff.Sleep(ctx, pulseInterval) == nil {
+			// takePulse runs before the select, which then waits for the receiver.
 			select {
 			case pulses <- takePulse(ctx, ask):
 			case <-ctx.Done():

@@ -56,8 +56,8 @@ type reading struct {
 	err  error
 }
 
-// readOn reads a part of the page whenever it may have changed, and sends the result. It closes the channel when ctx
-// is done.
+// readOn reads a part of the page whenever it may have changed, and sends the result, also if the read has failed.
+// It closes the channel, and l, when ctx is done.
 func readOn(ctx context.Context, l live) <-chan reading {
 	readings := make(chan reading)
 
@@ -78,6 +78,7 @@ func readOn(ctx context.Context, l live) <-chan reading {
 
 			// During many changes, leave most of the host's time to other processes.
 			_ = backoff.Sleep(ctx, max(settleInterval, 4*took))
+			// After a failed read, do not wait for a change, but read again.
 			if err != nil || l.await(ctx) != nil {
 				_ = backoff.Sleep(ctx, awayRetryInterval)
 			}
@@ -141,7 +142,7 @@ func (s *server) sendReading(events *eventWriter, event string, got reading, sen
 	}
 
 	changed := differences(sent, found)
-	shown := maps.Clone(found)
+	shown := maps.Clone(found) // a copy, since found belongs to the reader
 	switch {
 	case event == "page":
 		return shown, events.send(event, map[string]any{
@@ -158,7 +159,7 @@ func (s *server) sendReading(events *eventWriter, event string, got reading, sen
 
 // differences returns the rows that differ between old and now, sorted by id. A row that is gone has no HTML.
 func differences(old, now rows) []row {
-	changed := []row{}
+	changed := []row{} // not nil, which JSON would show as null
 	for id, r := range now {
 		if old[id] != r {
 			changed = append(changed, r)

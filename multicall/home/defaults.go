@@ -16,6 +16,7 @@ type defaults struct {
 // Defaults returns the initial configuration of new environments on this host. It is empty by default.
 func (h Home) Defaults() (map[string]string, error) {
 	var d defaults
+	// A missing file leaves d empty.
 	_, err := jsonfile.Read(filepath.Join(h.Dir, defaultsFile), &d)
 	return d.Config, err
 }

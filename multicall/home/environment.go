@@ -181,13 +181,13 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 			return "", fmt.Errorf("cannot create the directory of credentials: %w", err)
 		}
 
-		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
-		err = osutil.WriteFile(kept, data, 0o600)
+		copyPath := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
+		err = osutil.WriteFile(copyPath, data, 0o600)
 		if err != nil {
-			return kept, fmt.Errorf("cannot copy the file of option %q in the state's URL: %w", option, err)
+			return copyPath, fmt.Errorf("cannot copy the file of option %q in the state's URL: %w", option, err)
 		}
 
-		return kept, nil
+		return copyPath, nil
 	})
 }
 
@@ -206,6 +206,7 @@ func (e Environment) DropCredentials() error {
 	}
 
 	used := map[string]bool{}
+	// The paths in e.State are absolute, as Load has made them.
 	_, err = mapCredentialFiles(e.State, func(_, path string) (string, error) {
 		used[path] = true
 		return path, nil
@@ -272,6 +273,7 @@ func (e Environment) relativeURL(state string) (string, error) {
 // URL's option and the path, and returns the first error of replace. It returns a URL without such options unchanged.
 // It also returns a malformed URL unchanged, since opening that URL reports the reason.
 func mapCredentialFiles(state string, replace func(option, path string) (string, error)) (string, error) {
+	// Only URLs of etcd have such options.
 	base, query, hasQuery := strings.Cut(state, "?")
 	if !hasQuery || !strings.HasPrefix(state, "etcd") {
 		return state, nil
@@ -287,6 +289,7 @@ func mapCredentialFiles(state string, replace func(option, path string) (string,
 		if file, err = replace(option, file); err != nil {
 			return "", err
 		}
+		// A slash needs no escape in a query. Keep paths readable.
 		parts[i] = option + "=" + strings.ReplaceAll(url.QueryEscape(file), "%2F", "/")
 	}
 

@@ -110,7 +110,8 @@ const (
 	Owner      = "admin"
 )
 
-// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs.
+// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs. It keeps
+// the name of any other controller, and so returns a name that no environment can have.
 func EnvironmentName(model string) string {
 	controller, name, hasController := strings.Cut(model, ":")
 	isOwnController := controller == Controller || controller == ""
@@ -126,9 +127,10 @@ func FromShell() string {
 	return cmp.Or(os.Getenv("JUJU_ENV"), EnvironmentName(os.Getenv("JUJU_MODEL")))
 }
 
-// Choose returns the environment called name. If name is "", it returns the environment that the shell
-// names. If the shell names none, it returns the current environment or, without a current one, the only
-// environment. It returns ErrNoEnvironment if there is no such environment.
+// Choose returns the environment called name. If name is "", it returns the environment that the shell names. If
+// the shell names none, it returns the current environment or, without a current one, the only environment. It
+// returns ErrNoEnvironment if there is no such environment, and a different error if there are several
+// environments to choose from.
 func (h Home) Choose(name string) (Environment, error) {
 	name = cmp.Or(name, FromShell())
 	if name == "" {
@@ -150,7 +152,8 @@ func (h Home) Choose(name string) (Environment, error) {
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
 }
 
-// Current returns the name of the current environment, or "" if there is none.
+// Current returns the name of the current environment. It returns "" if there is none, or if the environment of
+// that name no longer exists.
 func (h Home) Current() string {
 	data, err := os.ReadFile(filepath.Join(h.Dir, currentFile))
 	if err != nil {
@@ -209,8 +212,11 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 		}
 
 		lock, err := lockFolder(path)
-		if err != nil || lock != nil {
-			return lock, err
+		if err != nil {
+			return nil, err
+		}
+		if lock != nil {
+			return lock, nil
 		}
 		// A command that removes the environment has removed the directory before it was locked. Create it again.
 	}
@@ -238,8 +244,9 @@ func (l *FolderLock) Bootstrapped() bool {
 	return err == nil
 }
 
-// Clear removes all files in the directory, but not the directory itself. It removes environment.yaml last. Until then
-// the environment exists, so that the operator can repeat an interrupted removal.
+// Clear removes all files in the directory, but not the directory itself. It removes environment.yaml last, and
+// keeps it if another file cannot be removed. Until then the environment exists, so that the operator can repeat
+// an interrupted removal.
 func (l *FolderLock) Clear() error {
 	entries, err := os.ReadDir(l.dir.Name())
 	if err != nil {

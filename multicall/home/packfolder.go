@@ -13,8 +13,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// PortableState returns the state's URL in a form that is valid in a copy of the environment's
-// directory. files are the files in the directory that the URL names.
+// PortableState returns the state's URL in a form that is valid in a copy of the environment's directory. files
+// are the copies of credentials that the URL names, relative to the directory. The file of an SQLite store is not
+// one of them.
 func (e Environment) PortableState() (url string, files []string, err error) {
 	if url, err = e.relativeURL(e.State); err != nil {
 		return "", nil, err
@@ -36,20 +37,20 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 // padded, or left out because they were removed.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, entryErr error) error {
 		name, relErr := filepath.Rel(dir, path)
 		if relErr != nil {
-			return errors.Join(err, relErr)
+			return errors.Join(entryErr, relErr)
 		}
 
-		if err == nil {
-			err = packFile(t, path, name, entry)
+		if entryErr == nil {
+			entryErr = packFile(t, path, name, entry)
 		}
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShrunk) {
+		if errors.Is(entryErr, fs.ErrNotExist) || errors.Is(entryErr, errShrunk) {
 			changed = append(changed, path)
 			return nil
 		}
-		return err
+		return entryErr
 	})
 
 	return changed, errors.Join(err, t.Close())
@@ -115,9 +116,10 @@ func packContent(t *tar.Writer, path string, header *tar.Header) error {
 	return err
 }
 
-// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. It writes no files
-// outside of the directory, and leaves out the entries named in without. It restores the modes of files and directories,
-// and their owners only as root.
+// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. dir must be
+// missing or empty. UnpackFolder writes no files outside of dir. It leaves out the entries at the paths in
+// without, which are relative to dir. It restores the modes of files and directories, and their owners only as
+// root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	temporary := dir + ".restored"
 	if err := removeAll(temporary); err != nil {

@@ -53,8 +53,8 @@ type Fetched struct {
 	Links  []string // the applets' names
 }
 
-// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the
-// checksum is wrong, it writes nothing. It can be repeated.
+// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the checksum of content is
+// wrong, or does not fit the name, it writes nothing. It can be repeated.
 func PutTools(dir string, f Fetched, content io.Reader) error {
 	isFolderName := filepath.Base(f.Name) == f.Name
 	hasSum := len(f.SHA256) >= 8 && strings.HasSuffix(f.Name, "-"+f.SHA256[:8])
@@ -85,7 +85,7 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 
 	path := filepath.Join(folder, "bijou")
 	// Do not write the same binary again, since processes may be running it.
-	if existing, _, err := osutil.DigestFile(path); err != nil || existing != f.SHA256 {
+	if existingSum, _, err := osutil.DigestFile(path); err != nil || existingSum != f.SHA256 {
 		if err := osutil.WriteFile(path, data, 0o755, osutil.ExactMode); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}

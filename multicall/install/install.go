@@ -59,9 +59,10 @@ type removalPlaces struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Remove the unit files from this directory; default: /etc/systemd/system."`
 }
 
-// visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of one
-// directory. Without --dir, it calls links for the default directory only if the flags select neither unit files nor
-// jujud. Before that, the user must confirm question, in which %s stands for the directory.
+// visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of
+// one directory. Without --dir, it calls links for the default directory only if the flags select neither unit
+// files nor jujud. Before that, the user must confirm question, in which %s stands for the directory, unless --yes
+// is given.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -103,8 +104,11 @@ func (p places) chooseDir(s console.Streams, question string) (string, error) {
 	}
 
 	dir, err := defaultDir()
-	if err != nil || p.Yes {
-		return dir, err
+	if err != nil {
+		return "", err
+	}
+	if p.Yes {
+		return dir, nil
 	}
 	return dir, confirmDir(s, fmt.Sprintf(question, dir), dir)
 }
@@ -176,9 +180,10 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 	fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 }
 
-// makeLinks creates a symlink to this binary in dir for each name, removes symlinks for names that are left out, and
-// prints the outcome. If files of different programs are in the way, it returns an error that names all of them. It
-// returns any other error at once, since that error would repeat for each name.
+// makeLinks creates a symlink to this binary in dir for each name, removes symlinks for the names in --without,
+// and prints the outcome. If files of different programs are in the way, it creates the other symlinks, removes
+// none, and returns an error that names all of these files. It returns any other error at once, since that error
+// would repeat for each name. At the end, it prints a hint if dir is not on PATH.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {
@@ -190,21 +195,21 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	defer hintIfNotOnPath(s, dir)
 
 	outcomes := map[string]int{}
-	var refused []error
+	var foreignErrs []error
 	for _, name := range names {
 		outcome, err := i.makeLink(target, filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, errForeign):
-			refused = append(refused, err)
+			foreignErrs = append(foreignErrs, err)
 		case err != nil:
-			return errors.Join(append(refused, err)...)
+			return errors.Join(append(foreignErrs, err)...)
 		default:
 			outcomes[outcome]++
 		}
 	}
 
-	if len(refused) > 0 {
-		return console.Hint(errors.Join(refused...), "--force replaces these files")
+	if len(foreignErrs) > 0 {
+		return console.Hint(errors.Join(foreignErrs...), "--force replaces these files")
 	}
 	if err := i.removeLeftOut(target, dir); err != nil {
 		return err
@@ -219,13 +224,14 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 }
 
 // removeLeftOut removes symlinks that an earlier call, possibly of another binary, has created for names that are
-// now left out, since a shell would still find them.
+// now left out (--without), since a shell would still find them. target is the path of this binary.
 func (i Command) removeLeftOut(target, dir string) error {
 	for _, name := range i.Without {
 		link := filepath.Join(dir, name)
 		// A missing or unreadable file is not a symlink of an earlier call.
 		existing, _ := os.Readlink(link)
 		isOfBijou, _ := isBijouLink(link)
+		// isBijouLink does not know this binary if the file was renamed, so also compare the target.
 		if !isOfBijou && existing != target {
 			continue
 		}
@@ -317,15 +323,18 @@ func (i Command) updateLink(target, link string) (outcome string, err error) {
 	return linkedAnew, home.Symlink(target, link)
 }
 
-// isBijouLink reports whether a version of bijou has created the symlink. It looks only at the name of the
-// target, which need not exist.
+// isBijouLink reports whether a version of bijou has created the symlink. It looks only at the name of the target,
+// which need not exist. It returns false for a file that is not a symlink, and an error if there is no file.
 func isBijouLink(link string) (bool, error) {
 	target, err := os.Readlink(link)
 	// EINVAL means that the file is not a symlink.
 	if errors.Is(err, syscall.EINVAL) {
 		return false, nil
 	}
-	return err == nil && applet.IsBijouName(filepath.Base(target)), err
+	if err != nil {
+		return false, err
+	}
+	return applet.IsBijouName(filepath.Base(target)), nil
 }
 
 // Removal is the command line of `bijou uninstall`.
@@ -336,7 +345,9 @@ func (r Removal) Run(c *applet.Call) error {
 	return places(r.removalPlaces).visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
 }
 
-// removeLinks removes the symlinks to this binary. It keeps the binary, and symlinks to other binaries.
+// removeLinks removes the symlinks to this binary from dir, and prints each. It keeps the binary, other files, and
+// symlinks to other binaries. After an error it continues with the next symlink, and returns all errors at the
+// end. It also removes the directory of jujud if that is empty.
 func removeLinks(s console.Streams, dir string, names []string) error {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -344,7 +355,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	}
 
 	removed := 0
-	var failed []error
+	var removeErrs []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
 		target, err := os.Readlink(link)
@@ -359,21 +370,21 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		}
 
 		if err := os.Remove(link); err != nil {
-			failed = append(failed, err) // continue with the other symlinks
+			removeErrs = append(removeErrs, err) // continue with the other symlinks
 			continue
 		}
 		fmt.Fprintf(s.Out, "%s: removed\n", link)
 		removed++
 	}
 
-	if removed == 0 && len(failed) == 0 {
+	if removed == 0 && len(removeErrs) == 0 {
 		fmt.Fprintf(s.Err, "nothing was removed: %s contains no symlink to %s\n", dir, binary)
 	}
 	if dir == jujudDir {
 		_ = os.Remove(dir) // fails if the directory is not empty
 	}
 
-	return errors.Join(failed...)
+	return errors.Join(removeErrs...)
 }
 
 // removeUnitFiles removes the unit files that the flags name, and prints the name of each.

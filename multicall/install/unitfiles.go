@@ -22,7 +22,9 @@ type unitSet struct {
 	start string // the names of the units to enable, separated by spaces
 }
 
-// installUnitFiles writes the unit files that the flags select, and prints how to start them.
+// installUnitFiles writes the unit files that the flags select. Unless they are in a directory that systemd does
+// not read, it also prints how to start them, and makes systemd read them. For neco's daemons, it then also
+// creates the directory of their configuration, and prints what to write there.
 func (i Command) installUnitFiles(s console.Streams) error {
 	set, err := places(i.installPlaces).selectUnits()
 	if err != nil {
@@ -37,6 +39,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	if err := i.writeUnitFiles(s, dir, set); err != nil {
 		return console.Hint(err, unitFileHints(err)...)
 	}
+
 	// systemd does not read a different directory, so there is nothing to start.
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil
@@ -76,7 +79,8 @@ func (i Command) writeUnitFiles(s console.Streams, dir string, set unitSet) erro
 	return errors.Join(errs...)
 }
 
-// selectUnits returns the unit files that the flags select, for neco's daemons or for an environment.
+// selectUnits returns the unit files that the flags select, for neco's daemons or for an environment. It returns a
+// usage error if flags about unit files are given without --systemd.
 func (p places) selectUnits() (unitSet, error) {
 	if !p.Systemd {
 		return unitSet{}, console.Usage(errors.New("--env, --machine, --neco and --systemd-dir need --systemd"))
@@ -94,10 +98,12 @@ func (p places) selectUnits() (unitSet, error) {
 		return unitSet{}, err
 	}
 
+	// The first unit is the machine's. It also runs the machine's units and, on machine 0, the provisioner.
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
-// necoUnits returns the unit files of neco's daemons.
+// necoUnits returns the unit files of neco's daemons. Their programs are the symlinks in --dir or, without --dir,
+// those beside this binary, which must exist.
 func (p places) necoUnits() (unitSet, error) {
 	if p.Env != "" || p.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco cannot be used with --env or --machine: neco has no model"))

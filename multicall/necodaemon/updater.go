@@ -38,15 +38,15 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		return err
 	}
-	measured := metrics.NewRegistry()
+	registry := metrics.NewRegistry()
 
-	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
+	return runWithStore(ctx, g.State, g.Metrics, registry, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
 		options := leader.Options{
 			Store:   store,
 			Version: version,
 			Form:    host.InstalledForm(binary),
-			Metrics: measured,
+			Metrics: registry,
 			Ready:   d.Notifier.NotifyReady,
 		}
 
@@ -82,7 +82,7 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 		case <-tick.C:
 		}
 
-		exists := applet.IsSameFile(path, path)
+		exists := applet.IsSameFile(path, path) // without a file there is nothing to switch to
 		isReplaced := exists && !applet.IsSameFile(path, "/proc/self/exe")
 		if !isReplaced {
 			continue

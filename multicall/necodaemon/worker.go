@@ -61,6 +61,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 			return err
 		}
 
+		// With Moved, the worker keeps its claim when its directory was moved on this host.
 		claimant.Moved = daemon.MovedTo(claimant.Folder)
 		options.Claimant = claimant
 		options.Store = store
@@ -90,16 +91,17 @@ func (g *necoWorkerGrammar) newOptions() (o worker.Options, err error) {
 	}
 	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
+		// sums is then empty, which the worker takes as unknown.
 		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
 	}
-	installs := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
+	packageKind := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 
 	return worker.Options{
 		LRN:                lrn,
 		Version:            version,
 		Sums:               sums,
-		Package:            installs.String(),
+		Package:            packageKind.String(),
 		Manifest:           manifest,
 		Dir:                g.Dir,
 		Server:             server,
@@ -153,8 +155,8 @@ func runWithStore(
 
 // newRepairer returns a function that cleans up after an earlier worker. The function removes downloads for releases
 // other than that of the manifest. If releases come as packages, it also finishes an installation that a power failure
-// has interrupted. ownPackage is the path of this version's package.
-func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string) func(ctx context.Context) error {
+// has interrupted. packagePath is the path of this version's package.
+func newRepairer(server *host.Host, manifest release.Manifest, packagePath string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// Finish the installation even if downloads cannot be removed.
 		removeErr := server.RemoveOldDownloads(manifest)
@@ -164,14 +166,14 @@ func newRepairer(server *host.Host, manifest release.Manifest, ownPackage string
 		}
 
 		if host.InstalledForm(binary) == release.Deb {
-			err = server.FinishInstallation(ctx, ownPackage)
+			err = server.FinishInstallation(ctx, packagePath)
 		}
 		return errors.Join(removeErr, err)
 	}
 }
 
-// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if the
-// version has no packages.
+// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if
+// version is not the version of a release, since then there is no package. dir is the worker's directory.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {
@@ -202,8 +204,9 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	return lrn, err
 }
 
-// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also returns
-// this program's version, which is the manifest's version if the manifest has one.
+// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also
+// returns this program's version. That is the version in the manifest beside the executable. If there is no such
+// manifest, or it has no version, that is [applet.Version].
 func OwnManifest() (release.Manifest, string, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -243,6 +246,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			return err
 		}
 		defer source.Close()
+		// A release may become visible to this server later than to others.
 		if _, err := source.Await(ctx, r.Version); err != nil {
 			return err
 		}
@@ -273,7 +277,7 @@ type executableReexec struct{}
 
 func (executableReexec) Error() string { return "continues as the version that was installed" }
 
-// Exec replaces this process with the executable at its path, with the same arguments.
+// Exec replaces this process with the executable at its path, with the same arguments. It returns only if it fails.
 func (executableReexec) Exec() error {
 	path, err := applet.ExecutablePath()
 	if err == nil {

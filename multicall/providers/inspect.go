@@ -43,18 +43,19 @@ func (All) Access(e home.Environment, env state.Environment, m state.Machine) (j
 			m.ID, env.Provider)
 	}
 
+	// The provider does not report the machine's directory, so the directory of a login stands for it.
 	return sshAccess(ssh.Client{Destination: m.Addresses.Public}, "."), nil
 }
 
 // accessLocal returns the access to a machine that is a directory on this host.
 func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
-	dir := e.MachineDir(m.ID)
-	if _, err := os.Stat(dir); err != nil {
+	machineDir := e.MachineDir(m.ID)
+	if _, err := os.Stat(machineDir); err != nil {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: its directory is not on this host: %w", m.ID, err)
 	}
 
 	return juju.Access{
-		Dir:  dir,
+		Dir:  machineDir,
 		Copy: []string{"cp"},
 		Run: func(dir, line string, _ bool) *exec.Cmd {
 			return exec.Command("sh", "-c", loginShell, "sh", dir, line)
@@ -84,7 +85,8 @@ func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: %w", m.ID, err)
 	}
 
-	return sshAccess(c, home.Environment{Dir: c.Dir}.MachineDir(m.ID)), nil
+	machineDir := home.Environment{Dir: c.Dir}.MachineDir(m.ID) // c.Dir is the environment's directory on that host
+	return sshAccess(c, machineDir), nil
 }
 
 // sshAccess returns the access to a host by the programs ssh and scp. machineDir is a directory on that host.
@@ -140,6 +142,7 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 		NoCopy: "bijou does not copy files of containers: only programs in the container can reach them safely",
 		Run: func(dir, line string, _ bool) *exec.Cmd {
 			c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
+			// The command gets no variable of this host except TERM.
 			c.Env = []string{
 				"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 				"HOME=/root",
@@ -192,9 +195,10 @@ func firstChild(pid string) (int, error) {
 // be destroyed without that configuration.
 const stateTimeout = 5 * time.Second
 
-// FreeInstances stops all instances that the environment's provider has created. It calls progress with the number of
-// stopped instances. It does nothing for the provider "local", whose machines are directories of the environment itself.
-// If a plugin's configuration cannot be read, it only logs a warning.
+// FreeInstances stops all instances that the environment's provider has created. It calls progress with the number
+// of stopped instances. It does nothing for the provider "local", whose machines are directories of the
+// environment itself. If a plugin's configuration cannot be read, it logs a warning and stops no instances, so
+// that the environment can still be destroyed.
 func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
@@ -229,9 +233,13 @@ const (
 func stopInstances(ctx context.Context, p provider.Provider, uuid string, progress func(state.Steps)) error {
 	for range maxStopPasses {
 		running, err := listInstances(ctx, p, uuid)
-		if err != nil || len(running) == 0 {
+		if err != nil {
 			return err
 		}
+		if len(running) == 0 {
+			return nil
+		}
+
 		if err := stopConcurrently(ctx, p, running, progress); err != nil {
 			return err
 		}
@@ -255,9 +263,13 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string, progre
 // without an id.
 func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
 	instances, err := p.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	return slices.DeleteFunc(instances, func(i provider.Instance) bool {
 		return i.ID == "" || i.Environment != uuid
-	}), err
+	}), nil
 }
 
 // progressInterval is how often progress is reported while no instance has stopped.
@@ -323,6 +335,7 @@ func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err e
 
 	// Without the state, a builtin provider still finds its instances by the environment's UUID.
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider}
+	// env stays like this unless the state has the environment's record, with the same UUID.
 	s, err := state.Open(ctx, e.State)
 	if err == nil {
 		var recorded state.Environment
@@ -348,8 +361,10 @@ var providerName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 })
 
-// Inspect returns the capabilities of a new environment's provider. It calls a builtin provider in this process, and
-// starts a plugin as a process of its own.
+// Inspect returns the capabilities of a new environment's provider, and returns an error if a builtin provider
+// cannot have machines on this host. For a builtin provider, the result includes the only series of its machines,
+// if there is only one. For a plugin, it includes the checksum of the executable. Inspect calls a builtin provider
+// in this process, and starts a plugin as a process of its own.
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
@@ -368,11 +383,11 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 	if err != nil {
 		return inspected, err
 	}
-
-	if builtin.checkHost != nil {
-		inspected.Series, err = builtin.checkHost(wanted.Environment.Config)
+	if builtin.checkHost == nil {
+		return inspected, nil
 	}
 
+	inspected.Series, err = builtin.checkHost(wanted.Environment.Config)
 	return inspected, err
 }
 
@@ -386,13 +401,14 @@ func (All) CheckSettings(name string, given map[string]string) error {
 	return builtin.checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
-// CheckSeries returns an error if the provider's machines cannot have the series. It queries the provider
-// only on the host of machine 0.
+// CheckSeries returns an error if the provider's machines cannot have the series. It returns nil if it cannot find
+// out: for a plugin, for a provider without such a check, and on a host other than that of machine 0.
 func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
 	builtin, ok := findBuiltin(env.Provider)
 	if !ok || builtin.checkSeries == nil {
 		return nil
 	}
+	// Only the host of machine 0 has the directory of machine 0.
 	if _, err := os.Stat(e.MachineDir("0")); err != nil {
 		return nil
 	}
@@ -407,19 +423,20 @@ func jujuProvider(c provider.Capabilities) juju.Provider {
 
 // inspectPlugin starts the plugin, and returns its capabilities and the checksum of its executable. It returns an error
 // if the operator has given a different checksum.
-func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
+func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (result juju.Provider, err error) {
 	path, err := findPlugin(e)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 
 	sum, err := plugin.Sum(path)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	if err := plugin.CheckSum(path, wanted.SHA256); err != nil {
-		return found, err
+		return result, err
 	}
+	// Deferred calls run in reverse order: client.Close, which ends the plugin's process, comes before this one.
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
 
 	client := plugin.NewClient(plugin.Options{
@@ -432,9 +449,9 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	defer client.Close()
 
 	c, err := client.Capabilities(ctx)
-	found = jujuProvider(c)
-	found.SHA256 = sum
-	return found, err
+	result = jujuProvider(c)
+	result.SHA256 = sum
+	return result, err
 }
 
 // findPlugin returns the path of the provider's executable, or an error that lists the existing providers.
@@ -442,25 +459,28 @@ func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
 	if providerName().MatchString(e.Provider) {
 		path, err := plugin.Find(e.Provider, folders)
-		if _, missing := errors.AsType[*plugin.NotFoundError](err); !missing {
-			return path, err
+		if err == nil {
+			return path, nil
+		}
+		if _, isMissing := errors.AsType[*plugin.NotFoundError](err); !isMissing {
+			return "", err
 		}
 	}
 
-	var found []string
+	var known []string
 	for _, b := range builtinProviders() {
-		found = append(found, b.name)
+		known = append(known, b.name)
 	}
 
 	for _, name := range plugin.Names(folders) {
 		if !isBuiltin(name) {
-			found = append(found, name)
+			known = append(known, name)
 		}
 	}
 
 	return "", console.Hint(
 		console.Usage(fmt.Errorf("there is no provider %q; the known providers are: %s",
-			e.Provider, strings.Join(found, ", "))),
+			e.Provider, strings.Join(known, ", "))),
 		fmt.Sprintf("any other provider must be an executable named %sNAME, in a directory of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, in /usr/lib/bijou/providers, or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))
 }

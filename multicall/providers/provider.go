@@ -77,7 +77,8 @@ func builtinProviders() []builtinProvider {
 	}
 }
 
-// hostSeries returns the series of this host's system, or "" if it is unknown.
+// hostSeries returns the series of this host's system, or "" if it is unknown or no valid name of a series. It is a
+// checkHost that ignores the configuration, and never fails.
 func hostSeries(map[string]string) (string, error) {
 	series, err := provider.SeriesOf("/")
 	if err != nil || charm.CheckSeries(series) != nil {
@@ -103,7 +104,10 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 		Environment: env.UUID,
 		Agent: func(spec provider.Spec) (process.Detached, error) {
 			e, err := home.Load(env.Dir)
-			return MachineProcess(e, spec.Machine, childenv.Machine), err
+			if err != nil {
+				return process.Detached{}, err
+			}
+			return MachineProcess(e, spec.Machine, childenv.Machine), nil
 		},
 	}), nil
 }
@@ -224,7 +228,7 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 		UUID:   env.UUID,
 		Name:   env.Name,
 		Dir:    e.Dir,
-		Shared: strings.HasPrefix(e.State, "sqlite:"),
+		Shared: strings.HasPrefix(e.State, "sqlite:"), // the state is a file
 		Config: env.ProviderConfig(),
 	}}
 
@@ -241,20 +245,24 @@ func readDemand(v *state.View) (plugin.Demand, error) {
 	if err != nil {
 		return "", err
 	}
-
-	next, err := v.NextMachine()
-	switch {
-	case len(machines) > 1:
-		return plugin.Present, err
-	case next > 1:
-		return plugin.Past, err
+	added, err := v.NextMachine() // how many machines have ever been added
+	if err != nil {
+		return "", err
 	}
 
-	return plugin.Never, err
+	switch {
+	case len(machines) > 1:
+		return plugin.Present, nil
+	case added > 1:
+		return plugin.Past, nil
+	}
+
+	return plugin.Never, nil
 }
 
 // findProvider returns the path of a provider's executable. It returns an error for a plugin whose checksum is not
-// the accepted one.
+// sum. If sum is empty, it accepts any checksum. A builtin provider's executable is a symlink in the environment's
+// tools, whose checksum is not checked.
 func findProvider(name, sum string, e home.Environment) (string, error) {
 	if isBuiltin(name) {
 		return plugin.Find(name, []string{e.ToolsDir()})

@@ -83,6 +83,7 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 		"MachineUnit": MachineUnitName(e),
 		"Machine":     machine,
 	}
+	// Go through the templates in this order, since a map has none, and Units promises it.
 	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
 		if names[file] == "" {
 			continue
@@ -189,8 +190,9 @@ func RemoveEnvironment(e home.Environment) error {
 	return err
 }
 
-// Remove removes those of the unit files that bijou has created for the owner, and returns their names. It keeps unit
-// files of other owners. If dir is Dir, it first stops and disables the units.
+// Remove removes those of the unit files that bijou has created for the owner, and returns their names. It keeps
+// unit files of other owners, and files that it cannot read. If dir is Dir and systemd runs, it first stops and
+// disables each unit. If it has then removed any, it makes systemd read its unit files again.
 func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
 	isLoaded := dir == Dir && IsRunning() // systemd has read the unit files in dir
 	for _, u := range units {
@@ -300,6 +302,7 @@ func Stop(service string) error {
 
 // IsActive reports whether machine 0's service is running, or is about to start.
 func IsActive(e home.Environment) bool {
+	// If this fails, the output is not one of the states below.
 	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnitName(e))
 	return state == "active" || state == "activating" || state == "reloading"
 }

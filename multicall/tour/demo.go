@@ -95,7 +95,8 @@ func (d *demo) runSteps(ctx context.Context) error {
 // fullDiskFile returns the path of the file whose presence makes a server's disk count as full.
 func (d *demo) fullDiskFile(lrn string) string { return filepath.Join(d.serverDir(lrn), "full") }
 
-// showStatus prints the fleet's status. It ignores the exit code, which depends on the state.
+// showStatus prints the fleet's status. It ignores an error of the command, since the exit code depends on the
+// fleet's state. It returns the error only if ctx is done.
 func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	if err := d.runApplet(ctx, "neco", "status"); err != nil && ctx.Err() != nil {
 		return err
@@ -198,6 +199,7 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, argv []string) error
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(slices.Clone(d.environ), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))
+	// In its own process group, the daemon gets no interrupt from the terminal. Pdeathsig is explained in Demo.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -281,9 +283,14 @@ func (d *demo) pollStatus(ctx context.Context, timeoutText string, done func(f f
 		if err != nil {
 			return err
 		}
-		if isDone, err := done(f); isDone || err != nil {
+		isDone, err := done(f)
+		if err != nil {
 			return err
 		}
+		if isDone {
+			return nil
+		}
+
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}

@@ -68,8 +68,8 @@ func (r *releaseServer) close() {
 	r.serving.Wait()
 }
 
-// receiveAlert receives an alert. It drops alerts about the beginning of updates, which the demo shows
-// anyway.
+// receiveAlert receives an alert, and keeps its message in r.alerts. It drops alerts about the beginning of
+// updates, which the demo shows anyway, and requests that it cannot decode.
 func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	var alert struct {
 		Kind    string `json:"kind"`
@@ -102,6 +102,7 @@ func (r *releaseServer) publish(version string) error {
 		return err
 	}
 
+	// The newest release comes first, as in GitHub's API.
 	r.published = slices.Insert(r.published, 0, map[string]any{
 		"tag_name": "release-" + version,
 		"assets":   assets,

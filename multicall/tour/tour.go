@@ -62,7 +62,8 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	if ctx.Err() != nil {
 		err = errors.New("the tour was interrupted")
 	}
-	return errors.Join(err, t.cleanUp(err != nil))
+	hurried := err != nil // after an error or a signal, do not wait for the units' stop hooks
+	return errors.Join(err, t.cleanUp(hurried))
 }
 
 // tour is one run of `bijou quickstart`.
@@ -91,7 +92,7 @@ const (
 )
 
 // settle waits until all units are active, and shows the log and the status. It shows both even if the units do not
-// become active in time.
+// become active in time, but not after a signal.
 func (t *tour) settle(ctx context.Context, _ ...string) error {
 	err := t.runJuju(ctx, "wait", "--for", "active", "--timeout", settleTimeout)
 	if ctx.Err() != nil {
@@ -107,9 +108,11 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-// showFile prints the path and the text of the first file called args[0] below the units' directories.
+// showFile prints the path and the text of the first file with a name below the units' directories. args has only
+// the name.
 func (t *tour) showFile(_ context.Context, args ...string) error {
-	path, text, err := t.readUnitFile(args[0])
+	name := args[0]
+	path, text, err := t.readUnitFile(name)
 	if err != nil {
 		return err
 	}
@@ -118,9 +121,11 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 	return nil
 }
 
-// fetchPage prints the page whose address is in the unit's file called args[0], as curl would.
+// fetchPage prints the page whose address is in a file of a unit, as curl would. args has only the name of the
+// file.
 func (t *tour) fetchPage(ctx context.Context, args ...string) error {
-	_, url, err := t.readUnitFile(args[0])
+	name := args[0]
+	_, url, err := t.readUnitFile(name)
 	if err != nil {
 		return err
 	}
@@ -195,9 +200,11 @@ func (t *tour) printNextSteps() error {
 	return nil
 }
 
-// cleanUp destroys the environment and removes the tour's directory. If hurried is true, it destroys the environment by
-// force, so that the units' stop hooks do not run.
+// cleanUp destroys the environment, if there is one, and then removes the tour's directory. If hurried is true, it
+// destroys the environment by force, so that the units' stop hooks do not run. If the environment cannot be
+// destroyed, the directory stays.
 func (t *tour) cleanUp(hurried bool) error {
+	// The tour's own ctx may be done.
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 
@@ -229,7 +236,8 @@ type presenter struct {
 type verb func(ctx context.Context, args ...string) error
 
 // play carries out a script line by line: "# HEADING", "$ APPLET ARG...", or "VERB ARG...". values replaces
-// words of the script.
+// placeholders such as {{dir}} in the words of the script. verbs must have every verb of the script. After an
+// error, play stops.
 func (s presenter) play(ctx context.Context, script string, values *strings.Replacer, verbs map[string]verb) error {
 	for line := range strings.Lines(script) {
 		words := strings.Fields(line)

@@ -82,6 +82,7 @@ func (s start) Run(streams console.Streams) error {
 	}
 	defer listener.Close()
 
+	// The server inherits the listener and the lock, which stay open after this process has closed its own files.
 	if err := s.spawn(listener, lock); err != nil {
 		return fmt.Errorf("cannot start the server: %w", err)
 	}
@@ -127,7 +128,7 @@ func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
 	defer socket.Close()
 
 	server := exec.Command(self, "tour-server", "serve", s.Kind, s.Directory, "--listen", s.Listen)
-	server.Args[0] = "bijou"
+	server.Args[0] = "bijou" // the applet that has the command tour-server, whatever the file's name
 	// The server does not get the hook's variables.
 	server.Env = childenv.New(os.Environ(), childenv.Program)
 	server.ExtraFiles = []*os.File{socket, lock}

@@ -157,9 +157,9 @@ type machineState struct {
 	revision int64 // the revision at which the records were read
 }
 
-// runStep reads the machine's records once and acts on them. It starts missing unit agents, and removes
-// storage. If the machine is not alive and no unit is left, it marks the machine as dead and returns finished
-// true. Otherwise it waits for a change.
+// runStep reads the machine's records once and acts on them. It adapts how many hooks can run at a time, starts
+// missing unit agents, and removes storage. If the machine is not alive and no unit is left, it marks the machine
+// as dead and returns finished true. Otherwise it waits for a change.
 func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
 	current, err := state.Read(ctx, m.State, m.readState)
 	if err != nil {

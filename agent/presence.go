@@ -147,10 +147,14 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	if err != nil {
 		return err
 	}
-	if err := state.Report(ctx, s, state.Under(p.claim), agent, t); err != nil || line.Message == "" {
+	if err := state.Report(ctx, s, state.Under(p.claim), agent, t); err != nil {
 		return err
 	}
+	if line.Message == "" {
+		return nil
+	}
 
+	// The log of a unit's agent is that of the unit.
 	source := agent
 	if unit, err := charm.ParseUnitTag(agent); err == nil {
 		source = unit

@@ -194,7 +194,8 @@ func (r *run) parseRelation() (int, error) {
 	return id, nil
 }
 
-// auditedHook is a hook's context that logs each write that takes effect at once, with the operator's name.
+// auditedHook is a hook's context that logs each new status, with the operator's name. A status takes effect at
+// once, so [run.commit] does not log it.
 type auditedHook struct {
 	*hookctx.Context
 	run *run

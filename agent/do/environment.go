@@ -46,6 +46,7 @@ func (r *run) buildEnv(d workDir, client string) []string {
 		}
 	}
 
+	// The start file of bash adds the unit to the prompt. For other shells, the variable does.
 	if r.Command == nil && filepath.Base(r.Shell) != "bash" {
 		env = append(env, fmt.Sprintf("PS1=(%s) $ ", r.Unit))
 	}

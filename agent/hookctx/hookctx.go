@@ -243,8 +243,11 @@ func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	unit := c.opts.Facts.Unit
 	if serviceOf(unit) != at.Service {
 		unit, err = tx.Leader(at.Service)
-		if err != nil || unit == "" {
+		if err != nil {
 			return err
+		}
+		if unit == "" {
+			return nil
 		}
 	}
 

@@ -134,7 +134,7 @@ func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 		return nil
 	}
 	_, err := tx.MergeUnitState(f.Unit, changes)
-	return state.IgnoreNotFound(err)
+	return state.IgnoreNotFound(err) // a unit that is gone keeps no pairs
 }
 
 // State returns the unit's own key-value pairs, with the hook's own writes applied.

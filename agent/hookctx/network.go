@@ -72,7 +72,8 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 }
 
 // describeNetwork returns the network that contains a unit's address. If the address is a host name, it
-// resolves the name. It looks for the network interface on this host.
+// resolves the name. A name that it cannot resolve stays as it is. It looks for the network interface on this
+// host. If no interface has the address, the interface's name and network are empty.
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
@@ -272,8 +273,11 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 
 	taken, err := view(ctx, c, func(v *state.View) (*state.PortInUse, error) {
 		other, found, err := v.PortConflict(unit, state.Port(p))
-		if err != nil || !found {
+		if err != nil {
 			return nil, err
+		}
+		if !found {
+			return nil, nil
 		}
 		return &other, nil
 	})

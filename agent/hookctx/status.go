@@ -57,6 +57,7 @@ const statusUnknown = "unknown"
 // returns [hookapi.ErrNotLeader].
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	return c.do(ctx, func() error {
+		// Refuse early if the unit is known not to lead. setServiceStatus makes the commit depend on it.
 		if ofService {
 			if err := c.checkLeader(ctx); err != nil {
 				return err

@@ -37,7 +37,8 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	}
 	defer gateReader.Close()
 
-	// The hook must not inherit descriptors that the agent itself has inherited.
+	// The hook must not inherit descriptors that the agent itself has inherited. On kernels before Linux 5.11 this
+	// fails, and the hook inherits them.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
 	cmd.Dir = s.CharmDir

@@ -176,7 +176,7 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 	for ctx.Err() == nil {
 		answer, err := call(ctx, a.socket, wire.CommandAwait, wire.KeyID, id)
 		var refused refusal
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) { // the agent has answered, so a retry cannot help
 			return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: %w", id, a.unit, err)
 		}
 		if err != nil {

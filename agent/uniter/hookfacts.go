@@ -72,14 +72,15 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	}
 
 	f.debug, f.holder = debugSession(snap.Debug, h)
-	if snap.Hooks.Charm != snap.Unit.Charm {
+	if snap.Hooks.Charm != snap.Unit.Charm { // the store does not contain the charm
 		return f, fmt.Errorf("cannot prepare hook %q: charm %q does not exist in the model", h.Name, snap.Unit.Charm)
 	}
 
 	return f, nil
 }
 
-// withRelation returns the hook of a command with the relation in which the command runs, if any. Only the
+// withRelation returns the hook of a command with the relation in which the command runs. If there is none, it
+// returns h unchanged. Only the
 // command's process sees that relation. The operation in flight is recorded without the relation, so that a
 // failed command does not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
@@ -203,7 +204,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	}
 	if h.Secret != "" {
 		facts.Secret = &hookexec.SecretFacts{ID: secret.Scheme + h.Secret, Label: f.secretLabel}
-		if h.Kind == hook.SecretExpired || h.Kind == hook.SecretRemove {
+		if h.Kind == hook.SecretExpired || h.Kind == hook.SecretRemove { // the others concern the whole secret
 			facts.Secret.Revision = h.SecretRevision
 		}
 	}
@@ -274,8 +275,8 @@ func isOperators(d hookexec.Debug) bool {
 }
 
 // endStaleDebug ends the debug session of f if its tmux is no longer running, for example because the
-// operator's command was killed. It then removes the session from f, so that the hook runs without the
-// session.
+// operator's command was killed. It then removes the session from f, so that the hook runs without the session.
+// It also removes the session's directory and record, as far as it can.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {
@@ -293,6 +294,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	f.holder = ""
 	u.Log.Info("the debug session has ended", "socket", d.Socket)
 
+	// Another user can own the directory now, or it may not be one that juju debug-hooks has created.
 	dir := filepath.Dir(d.Socket)
 	if isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // the operator may already have removed it

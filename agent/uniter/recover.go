@@ -17,7 +17,8 @@ import (
 )
 
 // recoverAtStart kills a hook that is still running after its agent died, and records it as failed. It also
-// records that the agent has restarted.
+// records that the agent has restarted, and reads the number of the unit's next run. For a dead unit it records
+// nothing.
 func (u *uniter) recoverAtStart(ctx context.Context) error {
 	var op state.Op
 	var inFlight, dead bool
@@ -39,7 +40,8 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 		if !inFlight {
 			return nil
 		}
-		// The unit's records are about to be removed, so nothing is recorded.
+		// Kill the hook if it is still running. The unit's records are about to be removed, so nothing is
+		// recorded.
 		_, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 		return err
 	}
@@ -67,26 +69,34 @@ func isDead(v *state.View, unit string) (bool, error) {
 // agent. It records nothing for a unit that has not run its install hook.
 func recordRestart(tx *state.Tx, unit string) error {
 	w, err := tx.Workflow(unit)
-	if err != nil || w.State == "" {
+	if err != nil {
 		return err
 	}
+	if w.State == "" {
+		return nil
+	}
+
 	w.ConfigOwed = true
 	return tx.PutWorkflow(unit, w)
 }
 
 // reapHook kills the hook of operation op if it is still running although its agent died, and records the
-// hook as failed. It does nothing if the hook is not running.
+// hook as failed. It does nothing if the hook is not running: the unit's next step then handles op.
 func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	killed, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
-	if err != nil || !killed {
+	if err != nil {
 		return err
+	}
+	if !killed {
+		return nil
 	}
 
 	why := "the hook was running when its agent died"
 	if hook.IsAction(op.Hook) {
 		why = whyKilled
 	}
-	if err := u.commitFailure(ctx, op, newRunRecord(op, why)); err != nil && !errors.Is(err, errRecorded) {
+	err = u.commitFailure(ctx, op, newRunRecord(op, why))
+	if err != nil && !errors.Is(err, errRecorded) { // errRecorded: an earlier attempt has committed the failure
 		return err
 	}
 
@@ -129,6 +139,7 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 			return ctx.Err()
 		}
 
+		// The next check reads everything again, so only an error of the watch matters here.
 		if _, _, err := u.watch.Take(); err != nil {
 			return err
 		}
@@ -154,7 +165,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 	}
 
 	differs := ""
-	if !r.mark.Adopted {
+	if !r.mark.Adopted { // otherwise only storage is checked
 		if differs, err = r.known.compareFolder(u.Folder); err != nil {
 			return false, 0, err
 		}
@@ -169,6 +180,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 			"difference", differs)
 	}
 
+	// Without a difference, or if the operator has already accepted any difference, this removes the mark.
 	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs, missing) })
 	if err != nil {
 		return false, 0, err
@@ -268,7 +280,8 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-// addEnded adds a run that has ended at the given time.
+// addEnded adds a run that has ended at the given time. It also sets last and lastEnd, unless a run that was
+// added before has ended later.
 func (k *knownRuns) addEnded(id string, end time.Time) {
 	k.ended[id] = true
 	if !end.Before(k.lastEnd) {

@@ -65,8 +65,9 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 			continue
 		}
 
-		_, isEntered := c.snap.Uniter.Relations[id]
-		if member == "" && !isEntered {
+		_, isEntered := c.snap.Uniter.Relations[id] // before this commit
+		isRelation := member == ""                  // the key of the unit's record of the relation itself
+		if isRelation && !isEntered {
 			c.snap.Uncompared = nil // all members of the new relation must be compared
 			continue
 		}
@@ -76,7 +77,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	next, known := actions.NextAfter(w, unit, c.snap.Action)
 	c.snap.Action = next
 	if !known {
-		c.staleRest = true
+		c.staleRest = true // the next refresh reads the action
 	}
 
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
@@ -95,7 +96,8 @@ func isOwnKey(unit, key string) bool {
 }
 
 // noteDecided clears the set of members to compare, if the decision has found no arrivals among them. These
-// members need no comparison until they change again.
+// members need no comparison until they change again. While the queue is closed, no members were compared, so
+// noteDecided keeps the set.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
 	_, isEnqueue := next.(decide.Enqueue)
 	foundArrivals := isEnqueue || snap.Queued != nil
@@ -177,8 +179,11 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 		revision, err = v.Revision()
 		return err
 	})
-	if err != nil || u.cache.snap.Gone {
+	if err != nil {
 		return err
+	}
+	if u.cache.snap.Gone {
+		return nil // nothing is left to watch
 	}
 
 	return u.renewWatch(ctx, u.cache.snap, revision)

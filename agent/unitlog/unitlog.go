@@ -170,8 +170,9 @@ func (l *Log) removeSent(n int) {
 	}
 }
 
-// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file.
-// Lines that are added later are lost. Close is idempotent.
+// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file. It
+// does not wait if the sender is closed or the store is gone. Lines that are added later are lost. Close is
+// idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

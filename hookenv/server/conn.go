@@ -66,8 +66,11 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 	begun := false
 	for {
 		box, err := c.decoder.Next()
-		if err != nil || box != nil {
+		if err != nil {
 			return box, err
+		}
+		if box != nil {
+			return box, nil
 		}
 
 		if c.decoder.Pending() && !begun {

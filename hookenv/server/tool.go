@@ -122,7 +122,7 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	})
 
 	r.calls.Done()
-	if result.Exit != 0 && r.ctx.Err() != nil {
+	if result.Exit != 0 && r.ctx.Err() != nil { // the tool has failed because the hook has ended
 		// Answer even if the connection is lost, since a client whose file was requested still waits for this
 		// answer.
 		refuseErr := c.refuse(files.ask, goneRefusal())

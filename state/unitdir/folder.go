@@ -353,7 +353,7 @@ func (f Folder) BindStorage(s Storage) error {
 		}
 	}
 
-	if s.Location == s.Folder {
+	if s.Location == s.Folder { // the unit finds the content in the storage's own directory
 		return nil
 	}
 	note := f.notePath(s.ID)
@@ -361,7 +361,8 @@ func (f Folder) BindStorage(s Storage) error {
 	if err == nil {
 		return nil
 	}
-	// The note makes a release of this storage unmount the location.
+	// The storage is bound in spite of the error. The note stays, and makes a release of this storage unmount the
+	// location.
 	if isSameFolder(s.Folder, s.Location) {
 		return err
 	}

@@ -157,6 +157,7 @@ func jsonError(data []byte, asYAML error) error {
 		return nil
 	}
 
+	// The file is not valid JSON, or parseJSONObject would have parsed it.
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 

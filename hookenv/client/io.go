@@ -152,6 +152,7 @@ func (a *answer) finish() int {
 	}
 	a.openOutput()
 
+	// Close only a file that openOutput has opened.
 	if _, ok := callerDescriptor(a.outputPath()); !ok && a.problem == "" {
 		if err := syscall.Close(a.out); err != nil {
 			a.problem = "write " + a.outputPath() + ": " + err.Error()

@@ -36,7 +36,8 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return hookenv.UsageErrorf("require either a secret URI or label")
 	}
 
-	// With --label, the first argument can be a key instead of an id, so an error about the id is ignored.
+	// With --label, the first argument can be a key instead of an id, so an error about the id is ignored. A missing
+	// unit is an error of CheckUnitCall below.
 	id, err := takeSecretID(inv)
 	if id == "" && g.query.Label == "" {
 		return err

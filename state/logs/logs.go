@@ -239,8 +239,8 @@ func Read(v *state.View, f Filter) ([]Line, error) {
 }
 
 // ReadNew reads the lines after f.After that the filter selects, from each source for which wants returns
-// true. It also returns the ends of all logs, for the next f.After. To follow logs, wait for changes of the
-// scope [Watch] after the View's revision, and call ReadNew again.
+// true. f.Sources must be empty. ReadNew also returns the ends of all logs, for the next f.After. To follow logs,
+// wait for changes of the scope [Watch] after the View's revision, and call ReadNew again.
 func ReadNew(
 	v *state.View, f Filter, wants func(source string) bool,
 ) (lines []Line, ends map[string]int64, err error) {

@@ -136,7 +136,7 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 		const noLeader = ""
 		unit, _ := e.pickLeader(c, noLeader)
 		if unit == "" { // all candidates are being removed
-			c.waitForChange(ctx, nil, 0)
+			c.waitForChange(ctx, nil, 0) // without a leadership that could end, and without a timeout
 			continue
 		}
 
@@ -278,8 +278,12 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 			if u.Life != state.Alive || e.isCandidate(c, u.Name) {
 				continue
 			}
-			if found, err = v.IsPresent(state.UnitAgent(u.Name)); found || err != nil {
+			found, err = v.IsPresent(state.UnitAgent(u.Name))
+			if err != nil {
 				return err
+			}
+			if found {
+				return nil
 			}
 		}
 

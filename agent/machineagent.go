@@ -136,7 +136,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		}
 
 		if err == nil {
-			report(ctx, nil, time.Time{})
+			report(ctx, nil, time.Time{}) // the step has succeeded
 			retry.Reset()
 			continue
 		}
@@ -144,7 +144,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		pause := retry.Next()
 		report(ctx, err, time.Now().Add(pause))
 		loop.MarkUnbounded()
-		_ = backoff.Sleep(ctx, pause)
+		_ = backoff.Sleep(ctx, pause) // if ctx is done, takeStep returns its error
 	}
 }
 

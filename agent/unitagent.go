@@ -92,7 +92,7 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 		log.Error("the unit's agent has ended; starting it again", "error", err)
 		pause := retry.Next()
 		h.outages.agentReporter(agent)(ctx, err, time.Now().Add(pause))
-		_ = backoff.Sleep(ctx, pause)
+		_ = backoff.Sleep(ctx, pause) // if ctx is done, the next run ends at once
 	}
 }
 
@@ -206,7 +206,7 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 
 	err := work(working)
 
-	// Everything that needs the session must end before the session.
+	// Everything that needs the session must end before the session. A lost claim stays the cause of working's end.
 	stop(nil)
 	h.logs.Close()
 	h.election.wait()
@@ -266,7 +266,7 @@ func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, e
 		}
 
 		report(err)
-		_ = retry.Wait(ctx)
+		_ = retry.Wait(ctx) // if ctx is done, f is called once more, for its error
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *Context) SetState(ctx context.Context, changes map[string]*string) erro
 
 // loadUnitState returns the unit's own key-value pairs, which state-get and state-set use. It reads them once.
 func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
-	unit, err := c.localUnit("")
+	unit, err := c.localUnit("") // the hook's own unit
 	if err != nil {
 		return nil, err
 	}

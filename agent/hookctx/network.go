@@ -17,7 +17,7 @@ import (
 // such address.
 func (c *Context) Address(ctx context.Context, public bool) (string, error) {
 	return answer(ctx, c, func() (string, error) {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return "", err
 		}
@@ -42,7 +42,7 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 // NoRelation, it also returns an error if the hook cannot reach the relation.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
 	return answer(ctx, c, func() (hookapi.Network, error) {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return hookapi.Network{}, err
 		}
@@ -185,7 +185,7 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 // Ports returns the ports that the local unit has open, with the hook's own changes applied.
 func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 	return answer(ctx, c, func() ([]hookapi.Port, error) {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func (c *Context) loadSecrets(ctx context.Context) error {
 
 // add adds a secret to the cache, and determines whether the unit can read the secret.
 func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
-	var failed error // of the last relation that could not be read
+	var readErr error // of the last relation that could not be read
 	appliesStill := func(_ string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(sc.service.Granted, r.ID)
@@ -106,14 +106,14 @@ func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cached
 		// A grant ends with its relation.
 		_, err := v.Relation(g.Relation)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
-			failed = err
+			readErr = err
 		}
 		return err == nil
 	}
 
 	readable := r.IsReadableBy(unit, appliesStill)
-	if failed != nil {
-		return nil, failed
+	if readErr != nil {
+		return nil, readErr
 	}
 
 	s := &cachedSecret{record: r, readable: readable, opened: map[int]secret.Content{}}
@@ -203,7 +203,7 @@ func (c *Context) isManaged(s *cachedSecret) bool {
 // secrets. Only the leader can change a secret of the service: for other units findManaged returns
 // [hookapi.ErrNotLeader], and the hook's commit fails if the unit no longer leads.
 func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, error) {
-	s, err := c.findSecret(ctx, id, "")
+	s, err := c.findSecret(ctx, id, "") // only by its id
 	if err != nil {
 		return nil, err
 	}

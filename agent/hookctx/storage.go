@@ -69,7 +69,7 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 
 // loadStorage returns the unit's storage, and the storage that the charm declares. It reads both only once.
 func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
-	unit, err := c.localUnit("")
+	unit, err := c.localUnit("") // the hook's own unit
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func readFirstLine(path string) string {
 		return ""
 	}
 	defer f.Close()
-	head, _ := io.ReadAll(io.LimitReader(f, 255))
+	head, _ := io.ReadAll(io.LimitReader(f, 255)) // after an error, the bytes that were read before
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	return string(line)
 }

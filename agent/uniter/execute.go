@@ -141,8 +141,11 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
 	const public = false
 	address, err := tx.UnitAddress(u.Unit, public)
-	if err != nil || address == "" {
+	if err != nil {
 		return nil, err
+	}
+	if address == "" {
+		return nil, nil
 	}
 
 	settings := map[string]string{"private-address": address}

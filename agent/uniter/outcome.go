@@ -138,7 +138,7 @@ func (u *uniter) commitSuccess(
 	r *runningHook,
 	mayContinue bool,
 ) (changes []hookctx.Change, next *runningHook, err error) {
-	record := r.runRecord("")
+	record := r.runRecord("") // no failure
 	attempts := 0
 
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {

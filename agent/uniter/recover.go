@@ -125,8 +125,11 @@ func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
 func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	for {
 		agreed, revision, err := u.checkRestored(ctx)
-		if err != nil || agreed {
+		if err != nil {
 			return err
+		}
+		if agreed {
+			return nil
 		}
 		if err := u.watch.Renew(ctx, u.State, revision, []string{"restored"}, state.WatchUnit(u.Unit)); err != nil {
 			return err
@@ -203,8 +206,11 @@ type restoredUnit struct {
 // readRestoredUnit reads the records for checkRestored.
 func readRestoredUnit(v *state.View, unit string) (r restoredUnit, err error) {
 	r.mark, r.marked, err = v.Restored(unit)
-	if err != nil || !r.marked {
+	if err != nil {
 		return r, err
+	}
+	if !r.marked {
+		return r, nil // nothing must agree with the directory
 	}
 
 	if r.known, err = readKnownRuns(v, unit); err != nil {
@@ -220,8 +226,11 @@ func readRestoredUnit(v *state.View, unit string) (r restoredUnit, err error) {
 // readStorages returns the unit's storage and, if there is any, the environment's name.
 func readStorages(v *state.View, unit string) (all []state.Storage, environment string, err error) {
 	all, err = v.OwnStorages(unit)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return nil, "", err
+	}
+	if len(all) == 0 {
+		return nil, "", nil
 	}
 
 	env, err := v.Environment()

@@ -203,7 +203,7 @@ func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) erro
 // retry, for which there is no request, changes nothing and keeps its backoff. If the operator has instead requested that the hook counts as done, takeRetry keeps this request: it came too late
 // for this run, and applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
-	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
+	if err := tx.PrefetchHook(unit, relation, ""); err != nil { // without a member, whose record stays
 		return err
 	}
 	u, err := tx.Unit(unit)

@@ -244,8 +244,11 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	}
 
 	fresh, err := readSurroundings(v, unit, c.snap.Uniter, c.snap.Hooks)
-	if err != nil || fresh.Gone {
+	if err != nil {
 		return fresh, err
+	}
+	if fresh.Gone {
+		return fresh, nil
 	}
 
 	oldIDs := slices.Sorted(maps.Keys(c.snap.Relations))

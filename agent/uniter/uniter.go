@@ -131,7 +131,7 @@ func Run(ctx context.Context, o Options) error {
 func (u *uniter) close() {
 	u.killHook()
 	u.watch.Close()
-	_ = u.server.Close()
+	_ = u.server.Close() // the next agent replaces a socket that is left behind
 	u.runner.Close()
 	u.output.Close()
 	u.releaseTicket()

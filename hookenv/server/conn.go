@@ -49,7 +49,7 @@ func (s *Server) serveNext(c *conn, beginBy time.Time) error {
 		return err
 	}
 
-	s.markWaiting(c.net, false)
+	s.markWaiting(c.net, false) // closeIdle must not close the connection while its request is answered
 	err = s.serveBox(c, box)
 	s.markWaiting(c.net, true)
 	return err

@@ -126,10 +126,10 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 		// Answer even if the connection is lost, since a client whose file was requested still waits for this
 		// answer.
 		refuseErr := c.refuse(files.ask, goneRefusal())
-		return cmp.Or(files.lost, refuseErr) // the first error is the cause
+		return cmp.Or(files.lostErr, refuseErr) // the first error is the cause
 	}
-	if files.lost != nil {
-		return files.lost
+	if files.lostErr != nil {
+		return files.lostErr
 	}
 
 	return c.sendResult(r.ctx, files.ask, result)
@@ -176,18 +176,18 @@ type callerFiles struct {
 	conn     *conn
 	ask      string // the id of the client's last box, which waits for an answer
 	clientID string
-	lost     error // the error after which the connection cannot be used any longer
+	lostErr  error // the error after which the connection cannot be used any longer
 }
 
 // Read requests a file from the client. There is no time limit, since the program that writes to stdin may be
 // slow. The end of the hook ends the wait.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
-	if f.lost != nil {
-		return nil, f.lost
+	if f.lostErr != nil {
+		return nil, f.lostErr
 	}
 	box, err := f.fetchFile(ctx, path)
 	if err != nil {
-		f.lost = err
+		f.lostErr = err
 		return nil, err
 	}
 

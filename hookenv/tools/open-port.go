@@ -42,8 +42,8 @@ func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return err
 	}
 
-	for _, port := range ports {
-		if err := inv.Hook.SetPort(ctx, unit, port, p.open); err != nil {
+	for _, expanded := range ports {
+		if err := inv.Hook.SetPort(ctx, unit, expanded, p.open); err != nil {
 			return rewordUnknown(err, unit)
 		}
 	}

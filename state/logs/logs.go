@@ -52,7 +52,7 @@ type logBatch struct {
 // sizeOf returns the size of a record in the store, in bytes. In the store, a control character of a message
 // takes up to six bytes.
 func sizeOf(record any) int {
-	data, _ := keyspace.Encode("", record)
+	data, _ := keyspace.Encode("", record) // if this fails, so does the commit of the record
 	return len(data)
 }
 

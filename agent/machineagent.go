@@ -96,7 +96,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 		return err
 	}
 
-	if m.Process != nil {
+	if m.Process != nil { // other roles of this process use the same session
 		m.host.presence.process = m.Process
 		m.host.presence.ownSession = false
 	}

@@ -110,7 +110,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	for _, agent := range agents {
 		p.noteAnnounced(agent, s)
 	}
-	p.process.MarkAnnounced(s)
+	p.process.MarkAnnounced(s) // campaigns for leaderships wait for this
 	return s, nil
 }
 

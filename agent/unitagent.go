@@ -34,6 +34,7 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 		return unlessDone(ctx, err)
 	}
 
+	// The machine's agent can hold the claim. This process then works beside it.
 	claim, err := retryTransient(ctx, o.Log, func() (*state.Claim, error) {
 		return o.State.JoinClaim(ctx, machine, o.Claimant)
 	})

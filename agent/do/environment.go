@@ -66,7 +66,8 @@ func isHookVariable(name string) bool {
 	return strings.HasPrefix(name, "JUJU_")
 }
 
-// envFacts returns the facts from which the command's environment variables are built, as for a hook.
+// envFacts returns the facts from which the command's environment variables are built, as for a hook. It leaves
+// out the environment's proxies and the unit's principal.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{

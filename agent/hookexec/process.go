@@ -144,7 +144,7 @@ func killGroup(pgid int) error {
 func isGroupRunning(pgid int) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return unix.Kill(-pgid, 0) == nil
+		return unix.Kill(-pgid, 0) == nil // without /proc, zombies also count
 	}
 
 	for _, e := range entries {
@@ -157,7 +157,7 @@ func isGroupRunning(pgid int) bool {
 		if err != nil || st.IsGone() {
 			continue
 		}
-		if group := st.Field(5); group == strconv.Itoa(pgid) {
+		if group := st.Field(5); group == strconv.Itoa(pgid) { // field 5 is the process group
 			return true
 		}
 	}

@@ -228,7 +228,8 @@ func (r refusal) Error() string { return r.text }
 const maxAnswer = 4 << 20
 
 // call sends one request to an agent, and returns the answer. pairs are the keys and values of the request,
-// in turn. call returns a refusal if the agent answers with an error.
+// in turn. call returns a refusal if the agent answers with an error, and a different error if there is no answer
+// within callTimeout.
 func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -80,9 +80,8 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 }
 
 // withRelation returns the hook of a command with the relation in which the command runs. If there is none, it
-// returns h unchanged. Only the
-// command's process sees that relation. The operation in flight is recorded without the relation, so that a
-// failed command does not put the relation into an error state.
+// returns h unchanged. Only the command's process sees that relation. The operation in flight is recorded without
+// the relation, so that a failed command does not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -114,7 +113,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 		}
 	}
 
-	// The snapshot's members are sorted, so this usually changes nothing.
+	// The snapshot's members are sorted, so these names usually need no sorting.
 	found := 0
 	for _, present := range snap.Relations[h.Relation].Members {
 		if m, ok := recorded[present.Unit]; ok {

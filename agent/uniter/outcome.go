@@ -190,7 +190,8 @@ func (r *runningHook) seenVersion() int64 {
 	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
-// commitFailure commits that the hook has failed and when to retry it, and adds the run to the history.
+// commitFailure commits that the hook has failed and when to retry it, and adds the run to the history. It returns
+// errRecorded if the outcome was recorded before.
 func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
 	err := u.commitStep(ctx, "failure", func(tx *state.Tx) error {
 		if err := clearOp(tx, u.Unit, op); err != nil {

@@ -293,8 +293,8 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	return err
 }
 
-// readSecrets reads the secrets that concern the unit. The leader also manages its service's secrets. If there are no such secrets, readSecrets needs no round
-// trip, since the indexes were prefetched with the unit's record.
+// readSecrets reads the secrets that concern the unit. The leader also manages its service's secrets. If there
+// are no such secrets, readSecrets needs no round trip, since the indexes were prefetched with the unit's record.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
 	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {

@@ -281,7 +281,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 		k.addEnded(h.ID, h.Ended)
 	}
 	for _, a := range queued {
-		if a.Run != "" {
+		if a.Run != "" { // also an action in flight, which compareFolder recognizes before the ended runs
 			k.addEnded(a.Run, a.Completed)
 		}
 	}

@@ -164,6 +164,7 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
 	hasEntry := r.from == decide.FromQueue && h.Kind != hook.Broken // a broken hook has no entry in the queue
+	// Read the entry and the workflow in one round trip. With arrivals, recordArrivals prefetches instead.
 	if hasEntry && len(r.queued) == 0 {
 		if err := tx.PrefetchMembers(unit, map[int][]string{h.Relation: {hook.Member(h)}}); err != nil {
 			return err
@@ -181,8 +182,8 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 }
 
 // recordCause records that the cause of the hook has been handled: it marks an action as started, clears a
-// request to retry the hook, or removes the hook from its entry in the queue. It does nothing for a hook without
-// an entry that the workflow or a crash has caused.
+// request to retry the hook, or removes the hook from its entry in the queue. It does nothing for hooks of the
+// workflow, for broken hooks, and for hooks that run again after a crash.
 func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) error {
 	h := r.op.Hook
 	switch {
@@ -200,8 +201,9 @@ func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) erro
 }
 
 // takeRetry clears an operator's request to retry a failed hook, and resets the hook's backoff. An automatic
-// retry, for which there is no request, changes nothing and keeps its backoff. If the operator has instead requested that the hook counts as done, takeRetry keeps this request: it came too late
-// for this run, and applies if the hook fails again.
+// retry, for which there is no request, changes nothing and keeps its backoff. If the operator has instead
+// requested that the hook counts as done, takeRetry keeps this request: it came too late for this run, and
+// applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err := tx.PrefetchHook(unit, relation, ""); err != nil { // without a member, whose record stays
 		return err

@@ -134,7 +134,8 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
-// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot.
+// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot. If the
+// watch has ended, or after an error, all parts are read again.
 func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
 
@@ -193,9 +194,8 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 // read.
 const maxSingleReads = 16
 
-// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, it
-// leaves the cache unchanged: the view may call refresh again, and the second call must not find a partial
-// snapshot.
+// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, the stale
+// parts stay marked: the view may call refresh again, and the second call must read all of them.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {

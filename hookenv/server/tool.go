@@ -122,7 +122,7 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	})
 
 	r.calls.Done()
-	if result.Exit != 0 && r.ctx.Err() != nil { // the tool has failed because the hook has ended
+	if result.Exit != 0 && r.ctx.Err() != nil { // the tool may have failed because the hook has ended
 		// Answer even if the connection is lost, since a client whose file was requested still waits for this
 		// answer.
 		refuseErr := c.refuse(files.ask, goneRefusal())
@@ -148,9 +148,9 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// sendResult sends a tool's result, with stdout last. There is no time limit, since the client prints stdout while it
-// receives stdout, and the program that reads the client's output may be slow. Once the hook has ended, the client has
-// writeTimeout to read the rest.
+// sendResult sends a tool's result without its empty parts, with stdout last. There is no time limit, since the
+// client prints stdout while it receives stdout, and the program that reads the client's output may be slow. Once
+// the hook has ended, the client has writeTimeout to read the rest.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{wire.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{

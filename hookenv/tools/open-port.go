@@ -15,7 +15,7 @@ type portChanger struct {
 	endpoints, format string
 }
 
-// preparePortChange returns the Prepare function of open-port or close-port.
+// preparePortChange returns the Prepare function of open-port if open is true, or else of close-port.
 func preparePortChange(open bool) func(*hookenv.FlagSet) hookenv.Runner {
 	return func(f *hookenv.FlagSet) hookenv.Runner {
 		p := &portChanger{open: open}

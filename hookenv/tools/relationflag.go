@@ -216,8 +216,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	return found, nil
 }
 
-// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If there is
-// none, it returns noneErr, or errNoID if noneErr is nil.
+// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If
+// there is none, it returns noneErr, or errNoID if noneErr is nil.
 func requireOne(dialect hookapi.Dialect, name string, found []int, noneErr error) (int, error) {
 	switch len(found) {
 	case 0:

@@ -121,7 +121,7 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 	}
 
 	_, err = os.Lstat(f.Charm())
-	isFirstCharm := errors.Is(err, fs.ErrNotExist) // after any other error, preserveLocalFiles fails below
+	isFirstCharm := errors.Is(err, fs.ErrNotExist) // any other error recurs below
 	if isFirstCharm {
 		fault("before-swap")
 		if err := f.writeCharmFileList(fresh); err != nil {

@@ -74,6 +74,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 		if err == nil {
 			return lock, nil
 		}
+		// ErrNotExist means that the last agent has just removed the directory.
 		canRetry := errors.Is(err, osutil.ErrLocked) || errors.Is(err, fs.ErrNotExist)
 		if !canRetry {
 			return nil, fmt.Errorf("cannot lock the unit's directory %q: %w", f, err)

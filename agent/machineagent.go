@@ -255,7 +255,8 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 	}
 }
 
-// takeExits removes the units whose agents have ended from m.units. It does not wait.
+// takeExits removes the units whose agents have ended from m.units. It does not wait. It drops these agents'
+// errors, since its caller returns a different error.
 func (m *machineAgent) takeExits() {
 	for {
 		select {
@@ -267,7 +268,7 @@ func (m *machineAgent) takeExits() {
 	}
 }
 
-// markDead marks the machine as dead in the state, unless life is already dead.
+// markDead marks the machine as dead in the state, unless life is already dead or the machine's record is gone.
 func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	if life == state.Dead {
 		return nil

@@ -109,7 +109,7 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-// unitFolder returns the unit's directory, or "" if it is not on this host.
+// unitFolder returns the unit's directory, or "" if no charm is deployed for the unit on this host.
 func (r *run) unitFolder() unitdir.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""

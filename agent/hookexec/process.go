@@ -196,8 +196,10 @@ func writeRecord(path, id string, pid int) error {
 	return nil
 }
 
-// overwrite writes a record in place if the file has the size of a record. Otherwise it replaces the file.
+// overwrite writes a record in place if the file has the size of a record. Otherwise, and if it cannot open the
+// file, it replaces the file.
 func overwrite(path string, data []byte) error {
+	// Do not follow a symlink, and do not wait for the reader of a FIFO.
 	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err == nil {
 		defer f.Close()

@@ -59,8 +59,8 @@ const (
 
 // CheckHook returns ErrInHook if the caller runs in a hook, since the command would wait for the hook's end.
 // socket and contextID are the agent's socket and the hook's id in the caller's environment. CheckHook
-// returns nil if contextID is empty, or if that hook has ended, so that a daemon of the hook can run
-// commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
+// returns nil if contextID is empty, if no process serves the socket, or if that hook has ended, so that a daemon
+// of the hook can run commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil

@@ -19,7 +19,7 @@ type runRecord struct {
 }
 
 // newRunRecord returns the history's record of a hook whose agent died before the hook's process had ended. The
-// hook's exit code and the time of its end are unknown.
+// hook's exit code and the time of its end are unknown, so the record contains -1 and the current time.
 func newRunRecord(op state.Op, failure string) runRecord {
 	r := state.HookRun{
 		ID:      op.ID,

@@ -242,8 +242,8 @@ func (f hookFacts) logAttrs() []any {
 	return attrs
 }
 
-// debugSession returns the operator's debug session in which the hook runs, and the operator's name. It
-// returns nil if there is no such session.
+// debugSession returns the operator's debug session in which the hook runs, and a text that names the operator and
+// the command that attaches to the session. It returns nil if there is no such session, and for actions.
 func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
 	if d == nil || hook.IsAction(h) {
 		return nil, ""

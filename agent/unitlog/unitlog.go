@@ -72,7 +72,8 @@ const (
 	idleLine   urgency = false
 )
 
-// addLine writes a line to the unit's file, and queues it for the environment's log.
+// addLine writes a line to the unit's file, and queues it for the environment's log. It drops the line if the log
+// is closed.
 func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

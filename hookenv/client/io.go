@@ -101,7 +101,7 @@ func (a *answer) openOutput() {
 	}
 
 	a.opened = true
-	writeAll(2, a.skipPrinted([]byte(a.box.Value(wire.KeyStderr))))
+	writeAll(2, a.skipPrinted([]byte(a.box.Value(wire.KeyStderr)))) // without stderr, no error can be reported
 	fd, ok := callerDescriptor(a.outputPath())
 	if !ok {
 		var err error

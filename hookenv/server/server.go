@@ -296,7 +296,7 @@ func hasUnread(conn net.Conn) bool {
 		return false // the connection is closed
 	}
 
-	bytes := 0
+	bytes := 0 // also if ioctl fails
 	err = raw.Control(func(fd uintptr) { bytes, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return err == nil && bytes > 0
 }

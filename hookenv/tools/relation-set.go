@@ -72,7 +72,8 @@ func (s *relationSetter) write(
 ) error {
 	if len(changes) == 0 {
 		err := inv.Hook.SetSettings(ctx, node, nil)
-		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
+		name := node.Unit + node.Service // one of them is empty
+		return s.rewordNotFound(inv, rewordUnknown(err, name))
 	}
 
 	err := writeNode(ctx, inv.Hook, node, changes)

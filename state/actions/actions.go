@@ -223,7 +223,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(bytesDoc{b})
 }
 
-// UnmarshalJSON decodes both forms.
+// UnmarshalJSON decodes both forms of MarshalJSON, a string and {"base64": ...}.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte("{")) {
 		var doc bytesDoc

@@ -124,7 +124,7 @@ func splitLines(lines []Line) (parts [][]Line) {
 // since it can take up to six times its length in the store.
 func shorten(l Line) Line {
 	message := l.Message
-	// Leave room for the line's other fields, and for the note at the end of a shortened message.
+	// Leave room for the line's other fields, with some to spare.
 	limit := maxLogBatchBytes - 2*lineOverheadBytes - len(l.Hook)
 	l.Message = state.Truncate(message, limit)
 	for sizeOf(l) > maxLogBatchBytes && limit > lineOverheadBytes {
@@ -340,7 +340,7 @@ func (f Filter) selects(l Line, level int) bool {
 }
 
 // Watch returns the [state.Scope] of the logs of the given units and machines. If no sources are given, it
-// returns the scope of all logs.
+// returns the scope of all logs. The scope contains only the heads, since each new line changes the log's head.
 func Watch(sources ...string) state.Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)

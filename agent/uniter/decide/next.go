@@ -76,7 +76,7 @@ func (s *Snapshot) wantsUpgrade() bool {
 // then.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
-	canUpgrade := w.Failure == nil || s.Upgrade.Force
+	canUpgrade := w.Failure == nil || s.Upgrade.Force // only a forced upgrade does not wait for a failed hook
 	if canUpgrade && s.wantsUpgrade() {
 		return s.Upgrade.Charm
 	}
@@ -114,7 +114,7 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 		return retry, time.Time{}
 	case f.Interrupted || !s.RetryHooks:
 		return nil, time.Time{}
-	case !s.Now.Before(f.RetryAt):
+	case !s.Now.Before(f.RetryAt): // also if retries were disabled when the hook failed, so RetryAt is zero
 		return retry, time.Time{}
 	}
 
@@ -233,7 +233,7 @@ func (s *Snapshot) nextAfterStart() Step {
 // step that enters a new relation, or nil.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
-		_, exists := s.Relations[id]
+		_, exists := s.Relations[id] // false only if AddVanishedRelations does not know the relation's name
 		if !exists || s.Uniter.Relations[id].State == state.RelationEnded {
 			return LeaveRelation{id}
 		}

@@ -17,7 +17,7 @@ const (
 )
 
 // ErrorState returns the workflow's state after a hook of this kind has failed. It returns an empty string if
-// such a failure does not change the state.
+// such a failure does not change the state, as for update-status and the hooks of relations.
 func ErrorState(kind string) string {
 	switch kind {
 	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged,

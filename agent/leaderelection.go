@@ -135,13 +135,13 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 	for ctx.Err() == nil && !e.removeIfEmpty(service, c) {
 		const noLeader = ""
 		unit, _ := e.pickLeader(c, noLeader)
-		if unit == "" {
-			c.waitForChange(ctx, nil, 0)
+		if unit == "" { // all candidates are being removed
+			c.waitForChange(ctx, nil, 0) // without a leadership that could end, and without a timeout
 			continue
 		}
 
 		err := e.campaignAndLead(ctx, service, unit, c)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil { // the error of a done ctx is not a failure
 			retry.Reset()
 			continue
 		}
@@ -155,8 +155,11 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 // returns nil if the unit no longer stays, or if the leadership was lost or resigned without an error.
 func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit string, c *candidates) error {
 	lead, err := e.campaign(ctx, service, unit, c)
-	if err != nil || lead == nil {
+	if err != nil {
 		return err
+	}
+	if lead == nil {
+		return nil // the unit no longer stays
 	}
 
 	e.log.Info("unit leads its application", "service", service, "unit", unit)
@@ -202,6 +205,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 		result <- campaignResult{lead, err}
 	})
 
+	// The end of ctx also ends the goroutine, so the loop does not wait for ctx itself.
 	for {
 		select {
 		case r := <-result:
@@ -274,8 +278,12 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 			if u.Life != state.Alive || e.isCandidate(c, u.Name) {
 				continue
 			}
-			if found, err = v.IsPresent(state.UnitAgent(u.Name)); found || err != nil {
+			found, err = v.IsPresent(state.UnitAgent(u.Name))
+			if err != nil {
 				return err
+			}
+			if found {
+				return nil
 			}
 		}
 

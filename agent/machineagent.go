@@ -96,7 +96,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 		return err
 	}
 
-	if m.Process != nil {
+	if m.Process != nil { // other roles of this process use the same session
 		m.host.presence.process = m.Process
 		m.host.presence.ownSession = false
 	}
@@ -136,7 +136,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		}
 
 		if err == nil {
-			report(ctx, nil, time.Time{})
+			report(ctx, nil, time.Time{}) // the step has succeeded
 			retry.Reset()
 			continue
 		}
@@ -144,7 +144,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		pause := retry.Next()
 		report(ctx, err, time.Now().Add(pause))
 		loop.MarkUnbounded()
-		_ = backoff.Sleep(ctx, pause)
+		_ = backoff.Sleep(ctx, pause) // if ctx is done, takeStep returns its error
 	}
 }
 
@@ -157,9 +157,9 @@ type machineState struct {
 	revision int64 // the revision at which the records were read
 }
 
-// runStep reads the machine's records once and acts on them. It starts missing unit agents, and removes
-// storage. If the machine is not alive and no unit is left, it marks the machine as dead and returns finished
-// true. Otherwise it waits for a change.
+// runStep reads the machine's records once and acts on them. It adapts how many hooks can run at a time, starts
+// missing unit agents, and removes storage. If the machine is not alive and no unit is left, it marks the machine
+// as dead and returns finished true. Otherwise it waits for a change.
 func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
 	current, err := state.Read(ctx, m.State, m.readState)
 	if err != nil {
@@ -255,7 +255,8 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 	}
 }
 
-// takeExits removes the units whose agents have ended from m.units. It does not wait.
+// takeExits removes the units whose agents have ended from m.units. It does not wait. It drops these agents'
+// errors, since its caller returns a different error.
 func (m *machineAgent) takeExits() {
 	for {
 		select {
@@ -267,7 +268,7 @@ func (m *machineAgent) takeExits() {
 	}
 }
 
-// markDead marks the machine as dead in the state, unless life is already dead.
+// markDead marks the machine as dead in the state, unless life is already dead or the machine's record is gone.
 func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	if life == state.Dead {
 		return nil

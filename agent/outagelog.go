@@ -128,6 +128,7 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 		line.Level = "WARNING"
 		line.Message = "cannot continue; retrying: " + o.Message
 	}
+	// If the outage continues with the cause that the status shows, the line is empty and is not logged.
 
 	if err := l.report(ctx, agent, trouble, line); err != nil {
 		l.log.Debug("cannot record an agent's problem", "agent", agent, "error", err)

@@ -110,7 +110,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	for _, agent := range agents {
 		p.noteAnnounced(agent, s)
 	}
-	p.process.MarkAnnounced(s)
+	p.process.MarkAnnounced(s) // campaigns for leaderships wait for this
 	return s, nil
 }
 
@@ -147,10 +147,14 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	if err != nil {
 		return err
 	}
-	if err := state.Report(ctx, s, state.Under(p.claim), agent, t); err != nil || line.Message == "" {
+	if err := state.Report(ctx, s, state.Under(p.claim), agent, t); err != nil {
 		return err
 	}
+	if line.Message == "" {
+		return nil
+	}
 
+	// The log of a unit's agent is that of the unit.
 	source := agent
 	if unit, err := charm.ParseUnitTag(agent); err == nil {
 		source = unit

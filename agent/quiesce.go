@@ -35,7 +35,7 @@ type Quiesced interface {
 // must wait for a hook, it calls onWait once. It returns ErrUnaware if the unit's agent is too old to respect
 // the lock, or ctx's error.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
-	folder := unitdir.Of(machineDir, unit).Legacy()
+	folder := unitdir.Of(machineDir, unit).Legacy() // this path also works while an older binary runs the unit
 	begin := time.Now()
 	waited := false
 

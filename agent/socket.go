@@ -154,7 +154,7 @@ func (b socketBase) make() (string, error) {
 	}
 
 	for _, other := range others {
-		if isPrivateDir(other) {
+		if isPrivateDir(other) { // an earlier call has created it
 			return other, nil
 		}
 	}

@@ -34,6 +34,7 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 		return unlessDone(ctx, err)
 	}
 
+	// The machine's agent can hold the claim. This process then works beside it.
 	claim, err := retryTransient(ctx, o.Log, func() (*state.Claim, error) {
 		return o.State.JoinClaim(ctx, machine, o.Claimant)
 	})
@@ -92,7 +93,7 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 		log.Error("the unit's agent has ended; starting it again", "error", err)
 		pause := retry.Next()
 		h.outages.agentReporter(agent)(ctx, err, time.Now().Add(pause))
-		_ = backoff.Sleep(ctx, pause)
+		_ = backoff.Sleep(ctx, pause) // if ctx is done, the next run ends at once
 	}
 }
 
@@ -206,7 +207,7 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 
 	err := work(working)
 
-	// Everything that needs the session must end before the session.
+	// Everything that needs the session must end before the session. A lost claim stays the cause of working's end.
 	stop(nil)
 	h.logs.Close()
 	h.election.wait()
@@ -266,7 +267,7 @@ func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, e
 		}
 
 		report(err)
-		_ = retry.Wait(ctx)
+		_ = retry.Wait(ctx) // if ctx is done, f is called once more, for its error
 	}
 }
 

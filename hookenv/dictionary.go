@@ -36,8 +36,8 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 	if errors.Is(err, io.EOF) {
 		return map[string]*string{}, nil
 	}
-	if fault := jsonError(data, err); fault != nil {
-		return nil, fault
+	if jsonErr := jsonError(data, err); jsonErr != nil {
+		return nil, jsonErr
 	}
 	if err != nil {
 		return nil, err // begins with "yaml: ", which charms look for
@@ -143,8 +143,8 @@ func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err erro
 }
 
 // jsonError returns an error for a file that is meant to be JSON: a list, or an object that is neither valid
-// JSON nor valid YAML. It returns nil for any other file. asYAML is the error of parsing the file as YAML.
-func jsonError(data []byte, asYAML error) error {
+// JSON nor valid YAML. It returns nil for any other file. yamlErr is the error of parsing the file as YAML, or nil.
+func jsonError(data []byte, yamlErr error) error {
 	text := bytes.TrimSpace(data)
 	if json.Valid(text) && text[0] == '[' {
 		return errors.New("json: expected a dictionary of settings")
@@ -153,10 +153,11 @@ func jsonError(data []byte, asYAML error) error {
 	// An object begins with "{" and a quoted key.
 	inside, hasBrace := bytes.CutPrefix(text, []byte("{"))
 	isObject := hasBrace && bytes.HasPrefix(bytes.TrimSpace(inside), []byte(`"`))
-	if asYAML == nil || !isObject {
+	if yamlErr == nil || !isObject {
 		return nil
 	}
 
+	// The file is not valid JSON, or parseJSONObject would have parsed it.
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 

@@ -28,7 +28,7 @@ type option struct {
 func newFlagSet() *FlagSet {
 	f := &FlagSet{}
 	f.AddString(&f.clientID, "", "ID", "client-id", "client_id")
-	f.AddString(new(string), "", "PATH", "socket")
+	f.AddString(new(string), "", "PATH", "socket") // the client has already used the value
 	return f
 }
 
@@ -109,7 +109,7 @@ func (f *FlagSet) parse(argv []string) error {
 			f.args = append(f.args, argv...)
 			return nil
 		}
-		if len(arg) < 2 || arg[0] != '-' {
+		if len(arg) < 2 || arg[0] != '-' { // "-" alone, which stands for stdin, is also an argument
 			f.args = append(f.args, arg)
 			continue
 		}

@@ -54,6 +54,7 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(t.Help())}, true
 	}
+	// If the call is for a hook, the agent parses it again and reports err.
 	isForHook := flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != ""
 	if isForHook || !t.WorksWithoutHook {
 		return Result{}, false

@@ -285,8 +285,9 @@ func isMisreadBlock(s string) bool {
 	return strings.Contains(s, "\n") && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085"))
 }
 
-// renderShell returns a value for a shell's eval. It returns a dictionary as sorted lines VAR_KEY='value', and other
-// values as [renderSmart] does. It returns an error if two keys would become the same variable.
+// renderShell returns a value for a shell's eval. It returns a dictionary as lines VAR_KEY='value', sorted by
+// key. It returns a number as one line, and other values as [renderSmart] does. It returns an error if two keys
+// would become the same variable.
 func renderShell(value any) ([]byte, error) {
 	dictionary := map[string]any{}
 	switch v := value.(type) {

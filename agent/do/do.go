@@ -126,7 +126,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 
 	exit, err := r.execute(d, client)
 	s.Unregister(client)
-	if err != nil || exit != 0 {
+	if err != nil || exit != 0 { // the changes of a command that has failed are dropped
 		hook.Close()
 		r.warnShellFailed(exit)
 		return Outcome{Exit: exit}, err
@@ -194,7 +194,8 @@ func (r *run) parseRelation() (int, error) {
 	return id, nil
 }
 
-// auditedHook is a hook's context that logs each write that takes effect at once, with the operator's name.
+// auditedHook is a hook's context that logs each new status, with the operator's name. A status takes effect at
+// once, so [run.commit] does not log it.
 type auditedHook struct {
 	*hookctx.Context
 	run *run
@@ -251,7 +252,7 @@ func (w *logWriter) write(source, level, message string) {
 
 	log := w.logs[source]
 	if log == nil {
-		log = w.sender.Open(source, "")
+		log = w.sender.Open(source, "") // without a file
 		w.logs[source] = log
 	}
 	log.Write(level, hookName, message)

@@ -46,6 +46,7 @@ func (r *run) buildEnv(d workDir, client string) []string {
 		}
 	}
 
+	// The start file of bash adds the unit to the prompt. For other shells, the variable does.
 	if r.Command == nil && filepath.Base(r.Shell) != "bash" {
 		env = append(env, fmt.Sprintf("PS1=(%s) $ ", r.Unit))
 	}
@@ -65,7 +66,8 @@ func isHookVariable(name string) bool {
 	return strings.HasPrefix(name, "JUJU_")
 }
 
-// envFacts returns the facts from which the command's environment variables are built, as for a hook.
+// envFacts returns the facts from which the command's environment variables are built, as for a hook. It leaves
+// out the environment's proxies and the unit's principal.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{
@@ -107,7 +109,7 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-// unitFolder returns the unit's directory, or "" if it is not on this host.
+// unitFolder returns the unit's directory, or "" if no charm is deployed for the unit on this host.
 func (r *run) unitFolder() unitdir.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""

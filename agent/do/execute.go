@@ -51,6 +51,7 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 		Stderr: r.Streams.Err,
 	}
 
+	// Catch signals before the command starts, so that none of them ends this process.
 	relay := newSignalRelay()
 	defer relay.close()
 	if err := cmd.Start(); err != nil {

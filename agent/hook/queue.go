@@ -16,7 +16,8 @@ const (
 
 // Arrive adds a hook of this kind to a member's entry, and returns the entry's new state. The hook can cancel
 // or replace the pending hook, as in the table in docs/reference/hooks.md, "The queue". An entry that gets a
-// new pending hook moves to the tail. Arrive cannot cancel a hook that was removed from the entry to run.
+// new pending hook moves to the tail. In all other cases the entry stays as it is. Arrive cannot cancel a hook
+// that was removed from the entry to run.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch {
 	case m.Pending == "":
@@ -43,7 +44,7 @@ func Take(m state.MemberState) state.MemberState {
 	case Joined:
 		m.State = In
 		m.Pending = Changed
-		m.Seen = 0
+		m.Seen = 0 // marks the changed hook as the one that directly follows
 	case Departed:
 		m.State = Left
 		m.Pending = ""
@@ -146,7 +147,8 @@ type member struct {
 }
 
 // findChanged returns the members whose recorded state must change, sorted by name. It sorts only these
-// members, since usually few of many members have changed.
+// members, since usually few of many members have changed. It does not keep the changed states, since each of
+// them needs its own place in the queue.
 func findChanged(recorded map[string]state.MemberState, present []state.Member, tail int64) (changed []member) {
 	recordedPresent := 0 // how many recorded members are present
 	for _, p := range present {

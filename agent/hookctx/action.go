@@ -13,7 +13,7 @@ import (
 	"bijou/state/actions"
 )
 
-// Action returns the running action. It returns [hookapi.ErrNoAction] in a hook.
+// Action returns the running action. It returns [hookapi.ErrNoAction] in a hook or a command.
 func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	return answer(ctx, c, func() (hookapi.Action, error) {
 		if c.opts.Action == nil {
@@ -25,7 +25,7 @@ func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	})
 }
 
-// doInAction calls f, as [Context.do] does, if an action is running. In a hook it returns
+// doInAction calls f, as [Context.do] does, if an action is running. In a hook or a command it returns
 // [hookapi.ErrNoAction].
 func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	return c.do(ctx, func() error {

@@ -11,7 +11,7 @@ import (
 // Goals returns the units and relations that the service has or will have.
 func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
 	return answer(ctx, c, func() (goals hookapi.Goals, err error) {
-		if _, err := c.localUnit(""); err != nil {
+		if _, err := c.localUnit(""); err != nil { // the hook has no unit, and so no service
 			return goals, err
 		}
 		return view(ctx, c, func(v *state.View) (hookapi.Goals, error) {
@@ -52,7 +52,8 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 }
 
 // addRelationGoals adds the goal of the remote service of a relation, and the goals of its units, to goals. The
-// keys of goals are the names of services and units.
+// keys of goals are the names of services and units. The service has joined once any unit, of either service, is
+// a member of the relation.
 func addRelationGoals(v *state.View, r state.Relation, remote string, goals map[string]hookapi.Goal) error {
 	units, err := readUnitGoals(v, remote)
 	if err != nil {

@@ -182,8 +182,9 @@ type Change struct {
 }
 
 // AddTo adds all writes of the hook to the transaction that records the hook as done, and returns the changed
-// settings. It skips writes to relations that are gone. It also ends the hook, as Close does. A transaction
-// that runs again can call AddTo again.
+// settings. It skips writes to relations that are gone. It returns [state.ErrNotLeader] if the hook has written
+// something that only a leader can write, and its unit no longer leads. It also ends the hook, as Close does. A
+// transaction that runs again can call AddTo again.
 func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,8 +244,11 @@ func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	unit := c.opts.Facts.Unit
 	if serviceOf(unit) != at.Service {
 		unit, err = tx.Leader(at.Service)
-		if err != nil || unit == "" {
+		if err != nil {
 			return err
+		}
+		if unit == "" {
+			return nil
 		}
 	}
 

@@ -134,7 +134,7 @@ func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 		return nil
 	}
 	_, err := tx.MergeUnitState(f.Unit, changes)
-	return state.IgnoreNotFound(err)
+	return state.IgnoreNotFound(err) // a unit that is gone keeps no pairs
 }
 
 // State returns the unit's own key-value pairs, with the hook's own writes applied.
@@ -155,7 +155,7 @@ func (c *Context) SetState(ctx context.Context, changes map[string]*string) erro
 
 // loadUnitState returns the unit's own key-value pairs, which state-get and state-set use. It reads them once.
 func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
-	unit, err := c.localUnit("")
+	unit, err := c.localUnit("") // the hook's own unit
 	if err != nil {
 		return nil, err
 	}

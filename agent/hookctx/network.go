@@ -17,7 +17,7 @@ import (
 // such address.
 func (c *Context) Address(ctx context.Context, public bool) (string, error) {
 	return answer(ctx, c, func() (string, error) {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return "", err
 		}
@@ -42,7 +42,7 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 // NoRelation, it also returns an error if the hook cannot reach the relation.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
 	return answer(ctx, c, func() (hookapi.Network, error) {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return hookapi.Network{}, err
 		}
@@ -72,7 +72,8 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 }
 
 // describeNetwork returns the network that contains a unit's address. If the address is a host name, it
-// resolves the name. It looks for the network interface on this host.
+// resolves the name. A name that it cannot resolve stays as it is. It looks for the network interface on this
+// host. If no interface has the address, the interface's name and network are empty.
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
@@ -184,7 +185,7 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 // Ports returns the ports that the local unit has open, with the hook's own changes applied.
 func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 	return answer(ctx, c, func() ([]hookapi.Port, error) {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return nil, err
 		}
@@ -272,8 +273,11 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 
 	taken, err := view(ctx, c, func(v *state.View) (*state.PortInUse, error) {
 		other, found, err := v.PortConflict(unit, state.Port(p))
-		if err != nil || !found {
+		if err != nil {
 			return nil, err
+		}
+		if !found {
+			return nil, nil
 		}
 		return &other, nil
 	})

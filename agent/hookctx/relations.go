@@ -57,7 +57,7 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 }
 
 // readRelation returns a relation with the members that the unit sees. In container scope, these are only the
-// members with the same principal as the unit.
+// members with the same principal as the unit. A unit that is not a member sees all members.
 func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	stored, err := v.Relation(id)
 	if err != nil {

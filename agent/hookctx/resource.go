@@ -95,7 +95,7 @@ func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path 
 }
 
 // isFetched reports whether the file at path is the wanted resource. The record at recordPath must equal
-// want, and the file must have the wanted size.
+// want, and the file must have the wanted size. isFetched does not compare the file's content.
 func isFetched(recordPath, path string, want resourceRecord) bool {
 	data, err := os.ReadFile(recordPath)
 	if err != nil {

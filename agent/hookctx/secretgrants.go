@@ -16,7 +16,8 @@ import (
 
 // GrantSecret lets the remote service of a relation read the secret. If g names a unit, only that unit of the
 // remote service can read the secret. In a peer relation, the unit's own service counts as the remote service.
-// The grant takes effect when the hook succeeds.
+// The grant takes effect when the hook succeeds. GrantSecret returns an error if the relation is not one of the
+// unit's service, or if g names a unit of a different service than the remote one.
 func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,11 +99,12 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 	}
 
 	s.removed = append(s.removed, revision)
-	delete(s.record.Revisions, revision)
+	delete(s.record.Revisions, revision) // does nothing for the whole secret
 	return nil
 }
 
-// SecretInfos describes the secrets that the unit manages.
+// SecretInfos describes the secrets that the unit manages, sorted by id: its own and, if the unit leads, those of
+// its service.
 func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,6 +199,7 @@ func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *
 		change(&r)
 	}
 
+	// The content of a secret that the hook has removed again is never stored.
 	if s.content != nil && !s.isGone() {
 		sealer, err := secret.SealerOf(ctx, c.opts.SecretKeys)
 		if err != nil {

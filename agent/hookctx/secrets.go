@@ -97,7 +97,7 @@ func (c *Context) loadSecrets(ctx context.Context) error {
 
 // add adds a secret to the cache, and determines whether the unit can read the secret.
 func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
-	var failed error // of the last relation that could not be read
+	var readErr error // of the last relation that could not be read
 	appliesStill := func(_ string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(sc.service.Granted, r.ID)
@@ -106,14 +106,14 @@ func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cached
 		// A grant ends with its relation.
 		_, err := v.Relation(g.Relation)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
-			failed = err
+			readErr = err
 		}
 		return err == nil
 	}
 
 	readable := r.IsReadableBy(unit, appliesStill)
-	if failed != nil {
-		return nil, failed
+	if readErr != nil {
+		return nil, readErr
 	}
 
 	s := &cachedSecret{record: r, readable: readable, opened: map[int]secret.Content{}}
@@ -203,7 +203,7 @@ func (c *Context) isManaged(s *cachedSecret) bool {
 // secrets. Only the leader can change a secret of the service: for other units findManaged returns
 // [hookapi.ErrNotLeader], and the hook's commit fails if the unit no longer leads.
 func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, error) {
-	s, err := c.findSecret(ctx, id, "")
+	s, err := c.findSecret(ctx, id, "") // only by its id
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, er
 }
 
 // AddSecret creates a secret of the unit, or of its service, and returns the secret's id. Only the leader can
-// create a secret of the service.
+// create a secret of the service. The secret is stored when the hook succeeds.
 func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.SecretChange) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +254,7 @@ func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.Sec
 	return r.ID, nil
 }
 
-// SetSecret changes a secret that the unit manages.
+// SetSecret changes a secret that the unit manages. The change takes effect when the hook succeeds.
 func (c *Context) SetSecret(ctx context.Context, id string, change hookapi.SecretChange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,7 +266,9 @@ func (c *Context) SetSecret(ctx context.Context, id string, change hookapi.Secre
 	return c.applySecretChange(ctx, s, change)
 }
 
-// applySecretChange applies the change to the cached secret, and keeps the change for the commit.
+// applySecretChange applies the change to the cached secret, and keeps the change for the commit. Empty fields of
+// the change leave the secret's fields as they are. applySecretChange returns an error if the unit already uses
+// the label for a different secret.
 func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change hookapi.SecretChange) error {
 	now := time.Now().UTC()
 	if other := c.findLabelled(change.Label); other != nil && other != s {
@@ -307,11 +309,14 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 		return err
 	}
 
-	isFirst := s.content == nil
-	if isFirst {
+	addsRevision := s.content == nil // otherwise the hook has already added one
+	if addsRevision {
 		same, err := c.isLatestContent(ctx, s, content)
-		if err != nil || same {
+		if err != nil {
 			return err
+		}
+		if same {
+			return nil
 		}
 		s.change(func(r *secret.Record) { r.AddRevision(now) })
 	}

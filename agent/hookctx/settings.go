@@ -57,7 +57,8 @@ func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[
 	})
 }
 
-// apply applies changes, where nil removes a key, to the settings that this hook sees.
+// apply applies changes, where nil removes a key, to the settings that this hook sees. If one change is not valid,
+// it returns an error and applies none.
 func (n *settingsNode) apply(changes map[string]*string) error {
 	if err := checkSettings(changes); err != nil {
 		return err

@@ -57,6 +57,8 @@ const statusUnknown = "unknown"
 // returns [hookapi.ErrNotLeader].
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	return c.do(ctx, func() error {
+		// Refuse early if the unit did not lead when the hook first asked. setServiceStatus checks again in the
+		// commit.
 		if ofService {
 			if err := c.checkLeader(ctx); err != nil {
 				return err

@@ -69,7 +69,7 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 
 // loadStorage returns the unit's storage, and the storage that the charm declares. It reads both only once.
 func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
-	unit, err := c.localUnit("")
+	unit, err := c.localUnit("") // the hook's own unit
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 }
 
 // addStorage adds the storage that the hook has requested to the transaction. The storage gets the size and
-// pool that the operator has chosen for the service. If a request is no longer possible, addStorage logs a
-// warning and skips the request.
+// pool that the operator has chosen for the service. If a request is no longer possible, for example because the
+// unit is dying, addStorage logs a warning and skips the request.
 func (c *Context) addStorage(tx *state.Tx) error {
 	if c.storage == nil || len(c.storage.added) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 // SetVersion sets the version of the unit's workload at once, even if the hook fails later.
 func (c *Context) SetVersion(ctx context.Context, version string) error {
 	return c.do(ctx, func() error {
-		unit, err := c.localUnit("")
+		unit, err := c.localUnit("") // the hook's own unit
 		if err != nil {
 			return err
 		}

@@ -90,6 +90,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 		return Outcome{Missing: true}
 	}
 
+	// A hook that exists but cannot be started has also begun: it fails.
 	if s.Begin != nil {
 		s.Begin()
 	}
@@ -241,7 +242,7 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 // only reports that it cannot find the script. path is the path of the script.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
-		return o
+		return o // no explanation is needed
 	}
 	name, err := filepath.Rel(s.CharmDir, path)
 	if err != nil {
@@ -281,7 +282,7 @@ func readFirstLine(path string) string {
 		return ""
 	}
 	defer f.Close()
-	head, _ := io.ReadAll(io.LimitReader(f, 255))
+	head, _ := io.ReadAll(io.LimitReader(f, 255)) // after an error, the bytes that were read before
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	return string(line)
 }

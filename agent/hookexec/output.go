@@ -95,7 +95,7 @@ func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	}
 
 	if ended.IsZero() {
-		return
+		return // the outputs were closed before the process ended, so no other process held them open
 	}
 	held := time.Since(ended)
 	if len(r.leftOpen) > 0 || held >= time.Second {

@@ -21,7 +21,7 @@ func newPipe() (pipe, error) {
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return pipe{}, fmt.Errorf("cannot create a pipe: %w", err)
 	}
-	defer unix.Close(ends[1])
+	defer unix.Close(ends[1]) // the hook gets a different descriptor, which blocks
 
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", ends[1]), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

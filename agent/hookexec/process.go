@@ -37,7 +37,8 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	}
 	defer gateReader.Close()
 
-	// The hook must not inherit descriptors that the agent itself has inherited.
+	// The hook must not inherit descriptors that the agent itself has inherited. On kernels before Linux 5.11 this
+	// fails, and the hook inherits them.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
 	cmd.Dir = s.CharmDir
@@ -143,7 +144,7 @@ func killGroup(pgid int) error {
 func isGroupRunning(pgid int) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return unix.Kill(-pgid, 0) == nil
+		return unix.Kill(-pgid, 0) == nil // without /proc, zombies also count
 	}
 
 	for _, e := range entries {
@@ -156,7 +157,7 @@ func isGroupRunning(pgid int) bool {
 		if err != nil || st.IsGone() {
 			continue
 		}
-		if group := st.Field(5); group == strconv.Itoa(pgid) {
+		if group := st.Field(5); group == strconv.Itoa(pgid) { // field 5 is the process group
 			return true
 		}
 	}
@@ -195,8 +196,10 @@ func writeRecord(path, id string, pid int) error {
 	return nil
 }
 
-// overwrite writes a record in place if the file has the size of a record. Otherwise it replaces the file.
+// overwrite writes a record in place if the file has the size of a record. Otherwise, and if it cannot open the
+// file, it replaces the file.
 func overwrite(path string, data []byte) error {
+	// Do not follow a symlink, and do not wait for the reader of a FIFO.
 	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err == nil {
 		defer f.Close()

@@ -59,8 +59,8 @@ const (
 
 // CheckHook returns ErrInHook if the caller runs in a hook, since the command would wait for the hook's end.
 // socket and contextID are the agent's socket and the hook's id in the caller's environment. CheckHook
-// returns nil if contextID is empty, or if that hook has ended, so that a daemon of the hook can run
-// commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
+// returns nil if contextID is empty, if no process serves the socket, or if that hook has ended, so that a daemon
+// of the hook can run commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil
@@ -176,7 +176,7 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 	for ctx.Err() == nil {
 		answer, err := call(ctx, a.socket, wire.CommandAwait, wire.KeyID, id)
 		var refused refusal
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) { // the agent has answered, so a retry cannot help
 			return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: %w", id, a.unit, err)
 		}
 		if err != nil {
@@ -228,7 +228,8 @@ func (r refusal) Error() string { return r.text }
 const maxAnswer = 4 << 20
 
 // call sends one request to an agent, and returns the answer. pairs are the keys and values of the request,
-// in turn. call returns a refusal if the agent answers with an error.
+// in turn. call returns a refusal if the agent answers with an error, and a different error if there is no answer
+// within callTimeout.
 func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

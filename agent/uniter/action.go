@@ -86,7 +86,7 @@ type actionOutcome struct {
 }
 
 // actionOutcome returns the status and results of the action, whose process has ended. If the action has called
-// action-fail, it counts as failed although its process has succeeded.
+// action-fail, it counts as failed although its process has succeeded. A cancelled action stays cancelled.
 func (r *runningHook) actionOutcome() actionOutcome {
 	results, failMessage := r.ctx.ActionEnd()
 	o := actionOutcome{status: actions.Completed, end: actions.Outcome{
@@ -105,6 +105,7 @@ func (r *runningHook) actionOutcome() actionOutcome {
 		o.end.Message = r.outcome.Failure
 	}
 
+	// action-fail changes only the status, so decide before it whether the changes are committed.
 	o.write = o.status == actions.Completed
 	if failMessage != nil && o.status != actions.Cancelled {
 		o.status = actions.Failed
@@ -138,6 +139,7 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
 
+	// The commit that ends an action never begins a hook.
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 

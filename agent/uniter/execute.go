@@ -57,8 +57,9 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error { return recordArrivals(tx, u.Unit, arrivals) })
 }
 
-// recordArrivals adds the arrivals to the unit's queue in tx. It removes the entries that the arrivals mark
-// to be forgotten. It does not read the queue again, since only the unit's loop writes the queue.
+// recordArrivals adds the arrivals to the unit's queue in tx, and removes the entries that the arrivals mark to
+// be forgotten. It does not check that the queue is unchanged since the decision, since only the unit's loop
+// writes the queue.
 func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil
@@ -82,8 +83,8 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	})
 }
 
-// prefetchArrivals reads, in one round trip, the queue's entries that the arrivals change. New members have no
-// entries, so their arrival needs no round trip.
+// prefetchArrivals reads, in one round trip, the queue's entries that putArrival reads again when it changes
+// them. New members have no entries, and a removal reads none, so such arrivals need no round trip.
 func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	known := map[int][]string{}
 	for _, a := range arrivals {
@@ -107,8 +108,8 @@ func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 	return tx.PutMember(unit, a.Relation, a.Member, a.State)
 }
 
-// enterRelation adds the unit to the members of the relation. If the relation is no longer alive, it returns
-// nil and changes nothing.
+// enterRelation adds the unit to the members of the relation, and adds the unit's record of the relation. If the
+// relation is dying or gone, it returns nil and changes nothing.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)
@@ -140,8 +141,11 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
 	const public = false
 	address, err := tx.UnitAddress(u.Unit, public)
-	if err != nil || address == "" {
+	if err != nil {
 		return nil, err
+	}
+	if address == "" {
+		return nil, nil
 	}
 
 	settings := map[string]string{"private-address": address}
@@ -166,6 +170,7 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 			return tx.ClearResolved(u.Unit, relation)
 		}
 
+		// The failed hook does not run again, so the version that the records already contain stays.
 		version, err := recordedVersion(tx, u.Unit, failure.Hook)
 		if err != nil {
 			return err
@@ -258,7 +263,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		}
 
 		err = tx.DepartRelation(relation, u.Unit)
-		if err != nil && !errors.Is(err, state.ErrNotFound) {
+		if err != nil && !errors.Is(err, state.ErrNotFound) { // a forced removal can have removed the relation
 			return err
 		}
 
@@ -266,7 +271,8 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
-// execute executes the step that was decided from the snapshot. finished is true once the unit is removed.
+// execute executes the step that was decided from the snapshot. Before a step that is not a hook, it returns the
+// unit's ticket, unless a hook is in flight. finished is true once the unit is removed.
 func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
 	_, isHook := next.(decide.RunHook)
 	if !isHook && u.running == nil {

@@ -19,7 +19,7 @@ type runRecord struct {
 }
 
 // newRunRecord returns the history's record of a hook whose agent died before the hook's process had ended. The
-// hook's exit code and the time of its end are unknown.
+// hook's exit code and the time of its end are unknown, so the record contains -1 and the current time.
 func newRunRecord(op state.Op, failure string) runRecord {
 	r := state.HookRun{
 		ID:      op.ID,
@@ -89,11 +89,14 @@ func (u *uniter) countRunRecord(r runRecord, err error) {
 	}
 }
 
-// readNextSeq returns the number for the unit's next record in its history.
+// readNextSeq returns the number for the unit's next record in its history, from 0.
 func readNextSeq(v *state.View, unit string) (int64, error) {
 	runs, err := v.HookRuns(unit)
-	if err != nil || len(runs) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if len(runs) == 0 {
+		return 0, nil
 	}
 	return runs[len(runs)-1].Seq + 1, nil
 }

@@ -72,16 +72,16 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	}
 
 	f.debug, f.holder = debugSession(snap.Debug, h)
-	if snap.Hooks.Charm != snap.Unit.Charm {
+	if snap.Hooks.Charm != snap.Unit.Charm { // the store does not contain the charm
 		return f, fmt.Errorf("cannot prepare hook %q: charm %q does not exist in the model", h.Name, snap.Unit.Charm)
 	}
 
 	return f, nil
 }
 
-// withRelation returns the hook of a command with the relation in which the command runs, if any. Only the
-// command's process sees that relation. The operation in flight is recorded without the relation, so that a
-// failed command does not put the relation into an error state.
+// withRelation returns the hook of a command with the relation in which the command runs. If there is none, it
+// returns h unchanged. Only the command's process sees that relation. The operation in flight is recorded without
+// the relation, so that a failed command does not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -113,7 +113,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 		}
 	}
 
-	// The snapshot's members are sorted, so this usually changes nothing.
+	// The snapshot's members are sorted, so these names usually need no sorting.
 	found := 0
 	for _, present := range snap.Relations[h.Relation].Members {
 		if m, ok := recorded[present.Unit]; ok {
@@ -203,7 +203,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	}
 	if h.Secret != "" {
 		facts.Secret = &hookexec.SecretFacts{ID: secret.Scheme + h.Secret, Label: f.secretLabel}
-		if h.Kind == hook.SecretExpired || h.Kind == hook.SecretRemove {
+		if h.Kind == hook.SecretExpired || h.Kind == hook.SecretRemove { // the others concern the whole secret
 			facts.Secret.Revision = h.SecretRevision
 		}
 	}
@@ -242,8 +242,8 @@ func (f hookFacts) logAttrs() []any {
 	return attrs
 }
 
-// debugSession returns the operator's debug session in which the hook runs, and the operator's name. It
-// returns nil if there is no such session.
+// debugSession returns the operator's debug session in which the hook runs, and a text that names the operator and
+// the command that attaches to the session. It returns nil if there is no such session, and for actions.
 func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
 	if d == nil || hook.IsAction(h) {
 		return nil, ""
@@ -274,8 +274,8 @@ func isOperators(d hookexec.Debug) bool {
 }
 
 // endStaleDebug ends the debug session of f if its tmux is no longer running, for example because the
-// operator's command was killed. It then removes the session from f, so that the hook runs without the
-// session.
+// operator's command was killed. It then removes the session from f, so that the hook runs without the session.
+// It also removes the session's directory and record, as far as it can.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {
@@ -293,6 +293,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	f.holder = ""
 	u.Log.Info("the debug session has ended", "socket", d.Socket)
 
+	// Another user can own the directory now, or it may not be one that juju debug-hooks has created.
 	dir := filepath.Dir(d.Socket)
 	if isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // the operator may already have removed it

@@ -27,7 +27,7 @@ func beginLine(op state.Op) string {
 }
 
 // logOutcome measures and logs the hook's end, and logs the settings that it has changed. failure is empty if
-// the hook has succeeded.
+// the hook has succeeded. A hook that the charm does not have is logged only in the agent's own log.
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
 	u.measureHook(r, failure)
 	defer u.output.Flush()
@@ -50,10 +50,10 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 }
 
 // logEnd writes the end of a hook to the unit's log, and how long other processes held the hook's output open
-// after that. failure is empty if the hook has succeeded.
+// after that. It writes nothing if no process ran. failure is empty if the hook has succeeded.
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
-		return // no process ran
+		return // the charm has no such hook, so no process ran
 	}
 
 	name := r.op.Hook.Name
@@ -76,7 +76,8 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 }
 
 // logUnrecordedEnd logs that a hook has ended without a record of its outcome, and that the hook runs again.
-// If no process of the hook was ever recorded, the hook has not begun, and logUnrecordedEnd logs nothing.
+// If no process of the hook was ever recorded, the hook has not begun, and logUnrecordedEnd logs nothing. It also
+// logs nothing if the record of the last process cannot be read.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name,

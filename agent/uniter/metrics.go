@@ -39,6 +39,7 @@ func (u *uniter) measureUnit(s decide.Snapshot) {
 		return
 	}
 
+	// The unit never lacks a state: set the new one before the old one is removed.
 	u.State.Metrics().Set(1, unitMetric, labels...)
 	u.State.Metrics().Remove(unitMetric, u.measured...)
 	u.measured = labels

@@ -32,7 +32,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		return nil
 	}
 
-	u.server.Unregister(r.op.ClientID)
+	u.server.Unregister(r.op.ClientID) // processes that the hook has left can no longer call its tools
 	u.faultPoint("after-exit")
 	if hook.IsAction(r.op.Hook) {
 		return u.recordActionOutcome(ctx)
@@ -70,6 +70,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 // recordHookFailure commits that the hook has failed, without its changes.
 func (u *uniter) recordHookFailure(ctx context.Context, r *runningHook, failure string) error {
 	err := u.commitFailure(ctx, r.op, r.runRecord(failure))
+	// The commit begins no next hook, and the hook's changed settings are dropped.
 	return u.finishOutcome(ctx, err, nil, func() { u.logOutcome(r, failure, nil) })
 }
 
@@ -103,7 +104,7 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 	}
 
 	u.clearRunning()
-	if next != nil && err == nil {
+	if next != nil && err == nil { // after errRecorded, this commit has not begun next
 		u.spawn(ctx, next)
 		return nil
 	}
@@ -137,7 +138,7 @@ func (u *uniter) commitSuccess(
 	r *runningHook,
 	mayContinue bool,
 ) (changes []hookctx.Change, next *runningHook, err error) {
-	record := r.runRecord("")
+	record := r.runRecord("") // no failure
 	attempts := 0
 
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
@@ -189,7 +190,8 @@ func (r *runningHook) seenVersion() int64 {
 	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
-// commitFailure commits that the hook has failed and when to retry it, and adds the run to the history.
+// commitFailure commits that the hook has failed and when to retry it, and adds the run to the history. It returns
+// errRecorded if the outcome was recorded before.
 func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
 	err := u.commitStep(ctx, "failure", func(tx *state.Tx) error {
 		if err := clearOp(tx, u.Unit, op); err != nil {
@@ -274,8 +276,8 @@ func recordRelationHook(tx *state.Tx, unit string, h state.Hook, seen int64) err
 	return updateMember(tx, unit, h, seen)
 }
 
-// recordSecretHook records that a hook about a secret is done. It does nothing if the secret is gone, for
-// example because the hook itself has removed it.
+// recordSecretHook records that a hook about a secret is done. It does nothing for other hooks, or if the secret
+// is gone, for example because the hook itself has removed it.
 func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	if h.Secret == "" {
 		return nil
@@ -305,15 +307,18 @@ func recordStorageHook(tx *state.Tx, h state.Hook) error {
 
 // updateMember updates the queue's entry of the member that a relation hook concerns. After a changed hook it
 // records which version of the member's settings the hook has seen. It removes the entry of a member that has
-// departed.
+// departed. It does nothing if the hook concerns no member, or the member has no entry.
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
 	if name == "" {
 		return nil
 	}
-	m, ok, err := tx.MemberState(unit, h.Relation, name)
-	if err != nil || !ok {
+	m, hasEntry, err := tx.MemberState(unit, h.Relation, name)
+	if err != nil {
 		return err
+	}
+	if !hasEntry {
+		return nil
 	}
 
 	if h.Kind == hook.Changed {
@@ -364,7 +369,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 
 	errorState := decide.ErrorState(h.Kind)
 	if errorState == "" {
-		return nil
+		return nil // update-status
 	}
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 		// Storage hooks run before install, and install must still run if a storage hook has failed.

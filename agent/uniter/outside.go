@@ -74,7 +74,7 @@ func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok b
 	for ctx.Err() == nil {
 		c, err := state.Read(ctx, o.State, func(v *state.View) (command, error) { return o.readCommand(v, id) })
 		if errors.Is(err, state.ErrAway) {
-			_ = backoff.Sleep(ctx, time.Second)
+			_ = backoff.Sleep(ctx, time.Second) // if ctx is done, the loop ends
 			continue
 		}
 		if ctx.Err() != nil {

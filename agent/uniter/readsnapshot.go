@@ -25,9 +25,13 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	if err != nil {
 		return decide.Snapshot{}, err
 	}
-	s, err := readSurroundings(v, name, own, decide.CharmHooks{Made: madeHooks})
-	if err != nil || s.Gone {
+	known := decide.CharmHooks{Made: madeHooks} // without a URL, so the charm's hooks are read
+	s, err := readSurroundings(v, name, own, known)
+	if err != nil {
 		return s, err
+	}
+	if s.Gone {
+		return s, nil
 	}
 
 	err = readMembers(v, &s)
@@ -35,7 +39,8 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 }
 
 // readSurroundings reads everything except the members of the unit's relations and the records that only the
-// unit's loop writes. The caller passes the latter as own. known holds the charm's hooks from the last read.
+// unit's loop writes. The caller passes the latter as own. known holds the charm's hooks from the last read. For
+// a dead unit readSurroundings reads only the unit's record.
 //
 // The snapshot is gone only if the unit's own record is missing. Any other missing record is an error, since
 // the agent removes the directory of a unit that is gone.
@@ -71,6 +76,7 @@ func readSurroundings(
 		return s, err
 	}
 
+	// A unit that already runs its service's charm has nothing to upgrade.
 	if deployed != "" && deployed != s.Charm {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err
@@ -83,12 +89,12 @@ func readSurroundings(
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
-	s.AddVanishedRelations()
+	s.AddVanishedRelations() // adds relations that the unit has entered, and that are gone from the store
 
 	if s.Storages, err = v.OwnStorages(name); err != nil {
 		return s, err
 	}
-	// A return of both could read s before the call fills it.
+	// Not `return s, readSecrets(v, &s)`: that could copy s before readSecrets fills it.
 	err = readSecrets(v, &s)
 	return s, err
 }
@@ -114,8 +120,8 @@ func readOperatorRequests(v *state.View, s *decide.Snapshot) error {
 	return nil
 }
 
-// readSettings reads the unit's service, and the settings and versions that determine which hooks run. It
-// returns the service.
+// readSettings reads into s the environment, and the settings and versions that determine which hooks run. It
+// returns the unit's service.
 func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {
 	if service, err = v.Service(s.Unit.Service); err != nil {
 		return service, err
@@ -172,6 +178,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 			ToPrincipal: isToPrincipal(r, unit),
 		}
 
+		// A unit that is not a subordinate is the principal itself.
 		if r.Scope == charm.Container {
 			relation.Principal = cmp.Or(unit.Principal, unit.Name)
 		}
@@ -183,7 +190,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 
 // isToPrincipal reports whether the relation connects the unit, a subordinate, to its principal's service.
 func isToPrincipal(r state.Relation, unit state.Unit) bool {
-	service, _, err := charm.ParseUnit(unit.Principal)
+	service, _, err := charm.ParseUnit(unit.Principal) // fails for a unit without a principal
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
@@ -197,11 +204,11 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 		}
 		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !concernsUnit(s, r, m) })
 
-		service, isMember, err := readMembership(v, id, r.RemoteService)
+		service, hasSettings, err := readMembership(v, id, r.RemoteService)
 		if err != nil {
 			return err
 		}
-		if isMember {
+		if hasSettings {
 			r.Members = append(r.Members, service)
 		}
 		s.Relations[id] = r
@@ -211,11 +218,11 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 }
 
 // readMember reads one member of a relation again. It replaces, inserts or deletes the member in the
-// snapshot, and keeps the members sorted.
+// snapshot, and keeps the members sorted: units by name and number, and then the remote service.
 func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	r, known := s.Relations[of.Relation]
 	if !known {
-		return nil
+		return nil // the relation is gone, or does not concern the unit
 	}
 	m, in, err := readMembership(v, of.Relation, of.Name)
 	if err != nil {
@@ -286,8 +293,8 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	return err
 }
 
-// readSecrets reads the secrets that concern the unit. If there are no such secrets, readSecrets needs no round
-// trip, since the indexes were prefetched with the unit's record.
+// readSecrets reads the secrets that concern the unit. The leader also manages its service's secrets. If there
+// are no such secrets, readSecrets needs no round trip, since the indexes were prefetched with the unit's record.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
 	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {
@@ -344,6 +351,7 @@ func readCharmHooks(
 // unit's first open request to the provisioner. It returns an empty string if the agent would only wait for
 // changes. A due update-status hook does not count as a step.
 func Owed(v *state.View, unit string) (string, error) {
+	// The charm's directory is on the unit's machine, so hooks that the charm has made there are unknown.
 	s, err := readSnapshot(v, unit, nil)
 	if err != nil {
 		return "", err
@@ -357,8 +365,11 @@ func Owed(v *state.View, unit string) (string, error) {
 	}
 
 	requests, err := v.UnitRequests(unit)
-	if err != nil || len(requests) == 0 {
+	if err != nil {
 		return "", err
+	}
+	if len(requests) == 0 {
+		return "", nil
 	}
 	return "wait for the provisioner: " + requests[0].String(), nil
 }

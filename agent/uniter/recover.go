@@ -17,7 +17,8 @@ import (
 )
 
 // recoverAtStart kills a hook that is still running after its agent died, and records it as failed. It also
-// records that the agent has restarted.
+// records that the agent has restarted, and reads the number of the unit's next run. For a dead unit it records
+// nothing.
 func (u *uniter) recoverAtStart(ctx context.Context) error {
 	var op state.Op
 	var inFlight, dead bool
@@ -39,7 +40,8 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 		if !inFlight {
 			return nil
 		}
-		// The unit's records are about to be removed, so nothing is recorded.
+		// Kill the hook if it is still running. The unit's records are about to be removed, so nothing is
+		// recorded.
 		_, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 		return err
 	}
@@ -67,26 +69,34 @@ func isDead(v *state.View, unit string) (bool, error) {
 // agent. It records nothing for a unit that has not run its install hook.
 func recordRestart(tx *state.Tx, unit string) error {
 	w, err := tx.Workflow(unit)
-	if err != nil || w.State == "" {
+	if err != nil {
 		return err
 	}
+	if w.State == "" {
+		return nil
+	}
+
 	w.ConfigOwed = true
 	return tx.PutWorkflow(unit, w)
 }
 
 // reapHook kills the hook of operation op if it is still running although its agent died, and records the
-// hook as failed. It does nothing if the hook is not running.
+// hook as failed. It does nothing if the hook is not running: the unit's next step then handles op.
 func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	killed, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
-	if err != nil || !killed {
+	if err != nil {
 		return err
+	}
+	if !killed {
+		return nil
 	}
 
 	why := "the hook was running when its agent died"
 	if hook.IsAction(op.Hook) {
 		why = whyKilled
 	}
-	if err := u.commitFailure(ctx, op, newRunRecord(op, why)); err != nil && !errors.Is(err, errRecorded) {
+	err = u.commitFailure(ctx, op, newRunRecord(op, why))
+	if err != nil && !errors.Is(err, errRecorded) { // errRecorded: an earlier attempt has committed the failure
 		return err
 	}
 
@@ -115,8 +125,11 @@ func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
 func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	for {
 		agreed, revision, err := u.checkRestored(ctx)
-		if err != nil || agreed {
+		if err != nil {
 			return err
+		}
+		if agreed {
+			return nil
 		}
 		if err := u.watch.Renew(ctx, u.State, revision, []string{"restored"}, state.WatchUnit(u.Unit)); err != nil {
 			return err
@@ -129,6 +142,7 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 			return ctx.Err()
 		}
 
+		// The next check reads everything again, so only an error of the watch matters here.
 		if _, _, err := u.watch.Take(); err != nil {
 			return err
 		}
@@ -154,7 +168,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 	}
 
 	differs := ""
-	if !r.mark.Adopted {
+	if !r.mark.Adopted { // otherwise only storage is checked
 		if differs, err = r.known.compareFolder(u.Folder); err != nil {
 			return false, 0, err
 		}
@@ -169,6 +183,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 			"difference", differs)
 	}
 
+	// Without a difference, or if the operator has already accepted any difference, this removes the mark.
 	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs, missing) })
 	if err != nil {
 		return false, 0, err
@@ -191,8 +206,11 @@ type restoredUnit struct {
 // readRestoredUnit reads the records for checkRestored.
 func readRestoredUnit(v *state.View, unit string) (r restoredUnit, err error) {
 	r.mark, r.marked, err = v.Restored(unit)
-	if err != nil || !r.marked {
+	if err != nil {
 		return r, err
+	}
+	if !r.marked {
+		return r, nil // nothing must agree with the directory
 	}
 
 	if r.known, err = readKnownRuns(v, unit); err != nil {
@@ -208,8 +226,11 @@ func readRestoredUnit(v *state.View, unit string) (r restoredUnit, err error) {
 // readStorages returns the unit's storage and, if there is any, the environment's name.
 func readStorages(v *state.View, unit string) (all []state.Storage, environment string, err error) {
 	all, err = v.OwnStorages(unit)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return nil, "", err
+	}
+	if len(all) == 0 {
+		return nil, "", nil
 	}
 
 	env, err := v.Environment()
@@ -260,7 +281,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 		k.addEnded(h.ID, h.Ended)
 	}
 	for _, a := range queued {
-		if a.Run != "" {
+		if a.Run != "" { // also an action in flight, which compareFolder recognizes before the ended runs
 			k.addEnded(a.Run, a.Completed)
 		}
 	}
@@ -268,7 +289,8 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-// addEnded adds a run that has ended at the given time.
+// addEnded adds a run that has ended at the given time. It also sets last and lastEnd, unless a run that was
+// added before has ended later.
 func (k *knownRuns) addEnded(id string, end time.Time) {
 	k.ended[id] = true
 	if !end.Before(k.lastEnd) {

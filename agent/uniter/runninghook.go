@@ -57,7 +57,7 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 		return err
 	}
 
-	u.endStaleDebug(ctx, &facts)
+	u.endStaleDebug(ctx, &facts) // a session that has ended must not hold the hook
 	r := u.newRunningHook(s, snap, facts)
 	err = u.commitStep(ctx, "begin", func(tx *state.Tx) error { return r.recordBegin(tx, u.Unit) })
 	if s.From == decide.FromOperator && errors.Is(err, state.ErrNotFound) {
@@ -164,6 +164,7 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
 	hasEntry := r.from == decide.FromQueue && h.Kind != hook.Broken // a broken hook has no entry in the queue
+	// Read the entry and the workflow in one round trip. With arrivals, recordArrivals prefetches instead.
 	if hasEntry && len(r.queued) == 0 {
 		if err := tx.PrefetchMembers(unit, map[int][]string{h.Relation: {hook.Member(h)}}); err != nil {
 			return err
@@ -181,7 +182,8 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 }
 
 // recordCause records that the cause of the hook has been handled: it marks an action as started, clears a
-// request to retry the hook, or removes the hook from its entry in the queue.
+// request to retry the hook, or removes the hook from its entry in the queue. It does nothing for hooks of the
+// workflow, for broken hooks, and for hooks that run again after a crash.
 func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) error {
 	h := r.op.Hook
 	switch {
@@ -191,18 +193,19 @@ func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) erro
 		return takeRetry(tx, unit, h.Relation)
 	case hasEntry:
 		m := hook.Take(r.entry)
-		m.Version = max(m.Version, r.op.Version)
+		m.Version = max(m.Version, r.op.Version) // the hook sees the settings as they are now
 		return tx.RewriteMember(unit, h.Relation, hook.Member(h), m)
 	}
 
 	return nil
 }
 
-// takeRetry clears an operator's request to retry a failed hook, and resets the hook's backoff. If the
-// operator has instead requested that the hook counts as done, takeRetry keeps this request: it came too late
-// for this run, and applies if the hook fails again.
+// takeRetry clears an operator's request to retry a failed hook, and resets the hook's backoff. An automatic
+// retry, for which there is no request, changes nothing and keeps its backoff. If the operator has instead
+// requested that the hook counts as done, takeRetry keeps this request: it came too late for this run, and
+// applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
-	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
+	if err := tx.PrefetchHook(unit, relation, ""); err != nil { // without a member, whose record stays
 		return err
 	}
 	u, err := tx.Unit(unit)
@@ -225,7 +228,7 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 }
 
 // resetBackoff resets the backoff of a failed hook of the relation, or of the unit itself for
-// [state.NoRelation].
+// [state.NoRelation]. It changes nothing if no hook has failed.
 func resetBackoff(tx *state.Tx, unit string, relation int) error {
 	if relation == state.NoRelation {
 		return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
@@ -249,7 +252,7 @@ func resetBackoff(tx *state.Tx, unit string, relation int) error {
 // end the hook, since the loop decides when the hook must end.
 func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
-	interrupted, interrupt := context.WithCancel(ctx)
+	interrupted, interrupt := context.WithCancel(ctx) // the end of ctx also releases it
 	r.interrupt = interrupt
 
 	env := r.facts.envFacts(u, r.op.ClientID)
@@ -279,8 +282,8 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	}()
 }
 
-// noteLine returns the log level for a line of the hook's output. It also keeps the last line of stderr that
-// contains a letter, for the unit's status.
+// noteLine returns the log level for a line of the hook's output: ERROR for stderr, and INFO otherwise. It also
+// keeps the last line of stderr that contains a letter, for the unit's status.
 func (r *runningHook) noteLine(s hookexec.Stream, line string) (level string) {
 	if s != hookexec.Stderr {
 		return "INFO"
@@ -342,6 +345,7 @@ func (u *uniter) endHook(cause error) error {
 		<-u.running.done
 	}
 
+	// The loop's own ctx is done, so the commit needs a different one.
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 
@@ -366,7 +370,7 @@ func (u *uniter) mayContinue(ctx context.Context) bool {
 		return false // the loop renews the socket again, and reports the error
 	}
 	if time.Since(u.turnBegan) > maxTurn {
-		return false
+		return false // a process that waits to quiesce the unit gets hookLock first
 	}
 
 	_, err := u.takeSnapshot(ctx)
@@ -377,6 +381,7 @@ func (u *uniter) mayContinue(ctx context.Context) bool {
 // begin that hook. It returns nil if no hook follows, or if the loop must read the store before it can
 // decide.
 func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
+	// The writes are not committed yet. If the commit fails, the cache is invalidated.
 	u.cache.applyWrites(u.Unit, tx.Writes())
 	if !u.cache.isFresh() {
 		return nil
@@ -391,6 +396,8 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	if !ok {
 		return nil
 	}
+	// For other hooks beginHook does more before and after its commit than this commit can do: for a debug session
+	// it checks that the session still exists.
 	isRoutine := s.From == decide.FromQueue || s.From == decide.FromWorkflow
 	if !isRoutine || snap.Debug != nil {
 		return nil
@@ -405,7 +412,8 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 }
 
 // subjectVersion returns the current version of the hook's subject: the remote member's settings, the leader's
-// settings, the resources or the configuration.
+// settings, the resources or the configuration. It returns 0 for a relation hook whose member is not in the
+// relation.
 func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 	switch {
 	case h.Kind == hook.LeaderSettingsChanged:

@@ -65,8 +65,9 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 			continue
 		}
 
-		_, isEntered := c.snap.Uniter.Relations[id]
-		if member == "" && !isEntered {
+		_, isEntered := c.snap.Uniter.Relations[id] // before this commit
+		isRelation := member == ""                  // the key of the unit's record of the relation itself
+		if isRelation && !isEntered {
 			c.snap.Uncompared = nil // all members of the new relation must be compared
 			continue
 		}
@@ -76,7 +77,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	next, known := actions.NextAfter(w, unit, c.snap.Action)
 	c.snap.Action = next
 	if !known {
-		c.staleRest = true
+		c.staleRest = true // the next refresh reads the action
 	}
 
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
@@ -95,7 +96,8 @@ func isOwnKey(unit, key string) bool {
 }
 
 // noteDecided clears the set of members to compare, if the decision has found no arrivals among them. These
-// members need no comparison until they change again.
+// members need no comparison until they change again. While the queue is closed, no members were compared, so
+// noteDecided keeps the set.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
 	_, isEnqueue := next.(decide.Enqueue)
 	foundArrivals := isEnqueue || snap.Queued != nil
@@ -132,7 +134,8 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
-// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot.
+// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot. If the
+// watch has ended, or after an error, all parts are read again.
 func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
 
@@ -177,8 +180,11 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 		revision, err = v.Revision()
 		return err
 	})
-	if err != nil || u.cache.snap.Gone {
+	if err != nil {
 		return err
+	}
+	if u.cache.snap.Gone {
+		return nil // nothing is left to watch
 	}
 
 	return u.renewWatch(ctx, u.cache.snap, revision)
@@ -188,9 +194,8 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 // read.
 const maxSingleReads = 16
 
-// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, it
-// leaves the cache unchanged: the view may call refresh again, and the second call must not find a partial
-// snapshot.
+// refresh reads the stale parts again, or all parts if the cache is not valid. If it returns an error, the stale
+// parts stay marked: the view may call refresh again, and the second call must read all of them.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
@@ -239,8 +244,11 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	}
 
 	fresh, err := readSurroundings(v, unit, c.snap.Uniter, c.snap.Hooks)
-	if err != nil || fresh.Gone {
+	if err != nil {
 		return fresh, err
+	}
+	if fresh.Gone {
+		return fresh, nil
 	}
 
 	oldIDs := slices.Sorted(maps.Keys(c.snap.Relations))

@@ -40,8 +40,9 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 }
 
 // rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It does
-// so once, before any hook of this agent runs. It returns an error if binding fails, except for storage that
-// the unit is about to release. For such storage it only logs the failure.
+// so once, before any hook of this agent runs. It skips storage that is not bound yet, and storage that only has
+// to be released. It returns an error if binding fails, except for storage that the unit must give up soon. For
+// such storage it only logs the failure.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil

@@ -131,7 +131,7 @@ func Run(ctx context.Context, o Options) error {
 func (u *uniter) close() {
 	u.killHook()
 	u.watch.Close()
-	_ = u.server.Close()
+	_ = u.server.Close() // the next agent replaces a socket that is left behind
 	u.runner.Close()
 	u.output.Close()
 	u.releaseTicket()
@@ -168,7 +168,7 @@ func (u *uniter) run(ctx context.Context) error {
 		u.NoteAttempt(ctx, err, now().Add(pause))
 		u.Log.Debug("a step did not succeed", "error", err)
 		u.Loop.MarkUnbounded()
-		_ = backoff.Sleep(ctx, pause)
+		_ = backoff.Sleep(ctx, pause) // if ctx is done, the next iteration ends the loop
 	}
 }
 
@@ -209,7 +209,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	}
 
 	next, snap := decide.NextTogether(snap)
-	u.cache.noteDecided(next, snap)
+	u.cache.noteDecided(next, snap) // if nothing has arrived, the members need no further comparison
 	u.Log.Debug("next", "step", next.String())
 	return u.execute(ctx, next, snap)
 }
@@ -298,7 +298,8 @@ func (u *uniter) endTurn() {
 }
 
 // waitForChange blocks until a watched record changes, the hook in flight ends, the given time comes, or
-// granted is closed. A zero time never comes, and a nil granted is never closed.
+// granted is closed. A zero time never comes, and a nil granted is never closed. If ctx is done, waitForChange
+// returns its error.
 func (u *uniter) waitForChange(
 	ctx context.Context,
 	snap decide.Snapshot,
@@ -307,6 +308,7 @@ func (u *uniter) waitForChange(
 ) error {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
+		// The minimum keeps the loop from spinning if until has already come.
 		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))
 		defer timer.Stop()
 		timeout = timer.C
@@ -331,7 +333,8 @@ func (u *uniter) waitForChange(
 }
 
 // renewWatch watches all records on which the unit's steps depend, after the given revision. It keeps the
-// current watch if the unit's relations, secrets and storage are still the same.
+// current watch if the unit's relations, secrets and storage are still the same. For a dead unit it watches only
+// the unit itself.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	if snap.Unit.Life == state.Dead {
 		return u.watch.Renew(ctx, u.State, revision, nil, state.WatchUnit(u.Unit))
@@ -340,7 +343,7 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 	scopes := []state.Scope{
 		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),
 	}
-	var about []string
+	var about []string // the ids that differ between two watches; the scopes above are always the same
 	for _, id := range slices.Sorted(maps.Keys(snap.Relations)) {
 		scopes = append(scopes, state.WatchMembers(id, snap.Relations[id].RemoteService))
 		about = append(about, strconv.Itoa(id))

@@ -72,7 +72,8 @@ const (
 	idleLine   urgency = false
 )
 
-// addLine writes a line to the unit's file, and queues it for the environment's log.
+// addLine writes a line to the unit's file, and queues it for the environment's log. It drops the line if the log
+// is closed.
 func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,8 +171,9 @@ func (l *Log) removeSent(n int) {
 	}
 }
 
-// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file.
-// Lines that are added later are lost. Close is idempotent.
+// Close makes the sender send the pending lines, waits for that for at most two seconds, and closes the file. It
+// does not wait if the sender is closed or the store is gone. Lines that are added later are lost. Close is
+// idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

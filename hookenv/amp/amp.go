@@ -125,8 +125,11 @@ func (d *Decoder) Pending() bool { return d.size > 0 || len(d.buf) > d.at }
 func (d *Decoder) Next() (Box, error) {
 	for {
 		key, value, err := d.Pair()
-		if key == nil || err != nil {
+		if err != nil {
 			return nil, err
+		}
+		if key == nil {
+			return nil, nil
 		}
 		if len(key) == 0 {
 			return d.takeBox()
@@ -151,8 +154,11 @@ func (d *Decoder) Next() (Box, error) {
 // refuse duplicate keys.
 func (d *Decoder) Pair() (key, value []byte, err error) {
 	keyField, err := d.readField(d.at, MaxKey)
-	if !keyField.whole || err != nil {
+	if err != nil {
 		return nil, nil, err
+	}
+	if !keyField.whole {
+		return nil, nil, nil
 	}
 	if len(keyField.bytes) == 0 {
 		d.at = keyField.end
@@ -162,12 +168,15 @@ func (d *Decoder) Pair() (key, value []byte, err error) {
 
 	// The key stays undecoded until the whole value has arrived.
 	valueField, err := d.readField(keyField.end, MaxValue)
-	if !valueField.whole || err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
+	if !valueField.whole {
+		return nil, nil, nil
+	}
 
-	d.size += 4 + len(keyField.bytes) + len(valueField.bytes)
-	if d.size+2 > d.Limit {
+	d.size += 4 + len(keyField.bytes) + len(valueField.bytes) // with two lengths of two bytes
+	if d.size+2 > d.Limit {                                   // the box's end has two bytes
 		return nil, nil, ErrTooLarge
 	}
 

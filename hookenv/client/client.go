@@ -52,7 +52,7 @@ func Run(argv []string) int {
 		return fail("no client id: hook tools run in hooks and under juju do (JUJU_CLIENT_ID is not set)")
 	}
 
-	path := findOption(argv, "--socket", "--socket")
+	path := findOption(argv, "--socket", "--socket") // this option has only one name
 	if path == "" {
 		path = os.Getenv("JUJU_SOCKET")
 	}
@@ -96,6 +96,7 @@ func (c *conn) exchange(request []byte, id string) int {
 	}
 
 	for {
+		// Only the last answer has output, so bytes that were already printed belong to it.
 		a := answer{box: amp.Box{}, printed: c.printed}
 		if err := c.receive(a.addPair); err != nil {
 			return failTransport(err)

@@ -101,7 +101,7 @@ func (a *answer) openOutput() {
 	}
 
 	a.opened = true
-	writeAll(2, a.skipPrinted([]byte(a.box.Value(wire.KeyStderr))))
+	writeAll(2, a.skipPrinted([]byte(a.box.Value(wire.KeyStderr)))) // without stderr, no error can be reported
 	fd, ok := callerDescriptor(a.outputPath())
 	if !ok {
 		var err error
@@ -152,6 +152,7 @@ func (a *answer) finish() int {
 	}
 	a.openOutput()
 
+	// Close only a file that openOutput has opened.
 	if _, ok := callerDescriptor(a.outputPath()); !ok && a.problem == "" {
 		if err := syscall.Close(a.out); err != nil {
 			a.problem = "write " + a.outputPath() + ": " + err.Error()

@@ -49,7 +49,7 @@ func (s *Server) serveNext(c *conn, beginBy time.Time) error {
 		return err
 	}
 
-	s.markWaiting(c.net, false)
+	s.markWaiting(c.net, false) // closeIdle must not close the connection while its request is answered
 	err = s.serveBox(c, box)
 	s.markWaiting(c.net, true)
 	return err
@@ -66,8 +66,11 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 	begun := false
 	for {
 		box, err := c.decoder.Next()
-		if err != nil || box != nil {
+		if err != nil {
 			return box, err
+		}
+		if box != nil {
+			return box, nil
 		}
 
 		if c.decoder.Pending() && !begun {

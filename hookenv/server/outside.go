@@ -53,7 +53,8 @@ func isFromOutside(command string) bool {
 	return false
 }
 
-// serveOutside answers a request of a program outside of hooks.
+// serveOutside answers a request of a program outside of hooks. The request ends after awaitTimeout, or when the
+// server closes.
 func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	ask := box.Value(wire.KeyAsk)
 	ctx, cancel := context.WithTimeout(s.open, awaitTimeout)

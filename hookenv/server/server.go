@@ -108,7 +108,7 @@ func (s *Server) Renew() error {
 	}
 
 	if s.listener != nil {
-		s.listener.Close()
+		s.listener.Close() // also ends the goroutine that accepts its connections
 	}
 	s.listener = listener
 	s.socketInfo = info
@@ -166,7 +166,7 @@ func (s *Server) Close() error {
 	}
 
 	var err error
-	if !wasClosed {
+	if !wasClosed { // a second Close only waits
 		err = s.stopListening()
 	}
 
@@ -212,6 +212,7 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 			continue
 		}
 
+		// If addConn refuses the connection, the server closes, and nobody needs the slot.
 		if s.addConn(conn) {
 			s.goroutines.Go(func() { s.serve(conn) })
 		}
@@ -295,7 +296,7 @@ func hasUnread(conn net.Conn) bool {
 		return false // the connection is closed
 	}
 
-	bytes := 0
+	bytes := 0 // also if ioctl fails
 	err = raw.Control(func(fd uintptr) { bytes, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return err == nil && bytes > 0
 }

@@ -122,14 +122,14 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	})
 
 	r.calls.Done()
-	if result.Exit != 0 && r.ctx.Err() != nil {
+	if result.Exit != 0 && r.ctx.Err() != nil { // the tool may have failed because the hook has ended
 		// Answer even if the connection is lost, since a client whose file was requested still waits for this
 		// answer.
 		refuseErr := c.refuse(files.ask, goneRefusal())
-		return cmp.Or(files.lost, refuseErr) // the first error is the cause
+		return cmp.Or(files.lostErr, refuseErr) // the first error is the cause
 	}
-	if files.lost != nil {
-		return files.lost
+	if files.lostErr != nil {
+		return files.lostErr
 	}
 
 	return c.sendResult(r.ctx, files.ask, result)
@@ -148,9 +148,9 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// sendResult sends a tool's result, with stdout last. There is no time limit, since the client prints stdout while it
-// receives stdout, and the program that reads the client's output may be slow. Once the hook has ended, the client has
-// writeTimeout to read the rest.
+// sendResult sends a tool's result without its empty parts, with stdout last. There is no time limit, since the
+// client prints stdout while it receives stdout, and the program that reads the client's output may be slow. Once
+// the hook has ended, the client has writeTimeout to read the rest.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{wire.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
@@ -176,18 +176,18 @@ type callerFiles struct {
 	conn     *conn
 	ask      string // the id of the client's last box, which waits for an answer
 	clientID string
-	lost     error // the error after which the connection cannot be used any longer
+	lostErr  error // the error after which the connection cannot be used any longer
 }
 
 // Read requests a file from the client. There is no time limit, since the program that writes to stdin may be
 // slow. The end of the hook ends the wait.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
-	if f.lost != nil {
-		return nil, f.lost
+	if f.lostErr != nil {
+		return nil, f.lostErr
 	}
 	box, err := f.fetchFile(ctx, path)
 	if err != nil {
-		f.lost = err
+		f.lostErr = err
 		return nil, err
 	}
 

@@ -19,8 +19,11 @@ var resultKey = sync.OnceValue(func() *regexp.Regexp {
 // setResults merges the arguments, of the form KEY=VALUE, into the results of the action.
 func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 	results, err := parseResults(inv.Args)
-	if err != nil || len(results) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(results) == 0 {
+		return nil
 	}
 	return inv.Hook.SetResults(ctx, results)
 }

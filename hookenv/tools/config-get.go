@@ -7,7 +7,8 @@ import (
 	"bijou/hookenv"
 )
 
-// prepareConfigGet declares the options of config-get, which prints one or all of the charm's options.
+// prepareConfigGet declares the options of config-get, which prints one or all of the charm's options. For an
+// option without a value, or an unknown one, it prints null in JSON, and nothing in other formats.
 func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 	all := false
 	f.AddBool(&all, "print all options, also those without a value", "a", "all")

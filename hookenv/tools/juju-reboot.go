@@ -15,7 +15,7 @@ func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		_, err := inv.Hook.Action(ctx)
-		if err == nil {
+		if err == nil { // an action is running
 			//lint:ignore ST1005 charms and operators know these very words
 			return errors.New("juju-reboot is not supported when running an action.")
 		}

@@ -36,8 +36,11 @@ func withPairs(
 // the file. A null in the file becomes an empty text, so that no value is nil.
 func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map[string]*string, error) {
 	given, err := parsePairs(inv.Args)
-	if err != nil || file == "" {
+	if err != nil {
 		return given, err
+	}
+	if file == "" {
+		return given, nil
 	}
 
 	data, err := inv.Files.Read(ctx, file)

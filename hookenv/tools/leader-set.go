@@ -10,7 +10,7 @@ import (
 // setLeaderSettings writes leader settings. An empty value removes a key.
 func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
 	for key, value := range changes {
-		if *value == "" {
+		if *value == "" { // withPairs passes no nil value
 			changes[key] = nil
 		}
 	}

@@ -129,7 +129,7 @@ func bindAddress(n hookapi.Network) string {
 // Juju.
 func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
 	values := map[string]any{}
-	older := inv.FormatFor(values) != hookenv.FormatJSON
+	older := inv.FormatFor(values) != hookenv.FormatJSON // depends only on the type of values
 	var interfaces []any
 	for _, i := range n.Interfaces {
 		interfaces = append(interfaces, interfaceDictionary(i, older))

@@ -15,7 +15,7 @@ type portChanger struct {
 	endpoints, format string
 }
 
-// preparePortChange returns the Prepare function of open-port or close-port.
+// preparePortChange returns the Prepare function of open-port if open is true, or else of close-port.
 func preparePortChange(open bool) func(*hookenv.FlagSet) hookenv.Runner {
 	return func(f *hookenv.FlagSet) hookenv.Runner {
 		p := &portChanger{open: open}
@@ -42,8 +42,8 @@ func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return err
 	}
 
-	for _, port := range ports {
-		if err := inv.Hook.SetPort(ctx, unit, port, p.open); err != nil {
+	for _, expanded := range ports {
+		if err := inv.Hook.SetPort(ctx, unit, expanded, p.open); err != nil {
 			return rewordUnknown(err, unit)
 		}
 	}

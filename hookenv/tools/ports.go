@@ -17,7 +17,8 @@ func checkPortText(text string) error {
 	return nil
 }
 
-// parsePort parses a range, such as "80", "80/udp", "100-200/tcp" or "icmp". It ignores case.
+// parsePort parses a range, such as "80", "80/udp", "100-200/tcp" or "icmp". The default protocol is tcp. It
+// ignores case, and a protocol after "icmp".
 func parsePort(text string) (hookapi.Port, error) {
 	numbers, protocol, found := strings.Cut(strings.ToLower(text), "/")
 	if !found {
@@ -59,7 +60,7 @@ func parsePortNumber(text string) (int, error) {
 // checkPort returns an error for a range with an invalid protocol or invalid numbers. The texts are those of Juju.
 func checkPort(p hookapi.Port) error {
 	switch {
-	case p.Protocol == "icmp":
+	case p.Protocol == "icmp": // such as "80/icmp"
 		return fmt.Errorf("protocol \"icmp\" doesn't support any ports; got \"%d\"", p.From)
 	case p.Protocol != "tcp" && p.Protocol != "udp":
 		return fmt.Errorf("invalid protocol %q, expected \"tcp\", \"udp\", or \"icmp\"", p.Protocol)

@@ -78,7 +78,7 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 	case id == f.Relation && f.RemoteUnit != "":
 		return f.RemoteUnit, nil
 	case f.Unit == "":
-		return "", inv.RequireUnitArgument()
+		return "", inv.RequireUnitArgument() // always an error here
 	case inv.IsModern():
 		return "", hookenv.UsageErrorf("no unit or application specified")
 	case id == f.Relation && f.Broken:

@@ -56,6 +56,7 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 
 	relations = slices.DeleteFunc(relations, func(r hookapi.Relation) bool { return !l.matches(r) })
 	switch {
+	// The remote application of one relation is printed as a text, and not as a list.
 	case l.app && l.isSingle() && len(relations) == 1:
 		return inv.Print(strings.Join(l.newView(viewer).listServices(relations), "\n"))
 	case l.wantsAdjacency(inv):
@@ -86,6 +87,7 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 		l.listed = typeService
 	}
 
+	// Two options for the relation are an error even if the call needs no relation.
 	if l.needsRelation(inv) || l.isGivenTwice() {
 		if err := l.checkRelation(ctx, inv); err != nil {
 			return "", err

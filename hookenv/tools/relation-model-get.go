@@ -21,6 +21,7 @@ func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
+		// The UUID does not depend on the relation, but the hook must be able to see the relation.
 		if _, err := inv.Hook.Relation(ctx, id); err != nil {
 			return err
 		}

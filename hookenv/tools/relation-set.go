@@ -72,7 +72,8 @@ func (s *relationSetter) write(
 ) error {
 	if len(changes) == 0 {
 		err := inv.Hook.SetSettings(ctx, node, nil)
-		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
+		name := node.Unit + node.Service // one of them is empty
+		return s.rewordNotFound(inv, rewordUnknown(err, name))
 	}
 
 	err := writeNode(ctx, inv.Hook, node, changes)
@@ -97,8 +98,9 @@ func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// takeUnit removes the last argument and returns it, if it is the name of a unit. Otherwise it returns an empty string,
-// which stands for the local unit.
+// takeUnit removes the last argument and returns it, if it is the name of a unit. Otherwise it returns an empty
+// string, which stands for the local unit. It returns an error if the hook cannot change the settings of the
+// named unit, or if no unit is named and there is no local unit.
 func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	last := len(inv.Args) - 1
 	if last < 0 || !isUnit(inv.Args[last]) {
@@ -145,8 +147,9 @@ func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 	return a, nil
 }
 
-// readSettings returns the changes of settings in the files and the arguments. Arguments win over files. Without either it
-// reads stdin.
+// readSettings returns the changes of settings in the files and the arguments. Arguments win over files, and
+// later files over earlier ones. The file of --file is the first. Without files and arguments it reads stdin,
+// if stdin is a pipe or a file.
 func (s *relationSetter) readSettings(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -186,7 +189,7 @@ func defaultFiles(inv *hookenv.Invocation, given settingArguments) []string {
 	readsStdin := slices.ContainsFunc(given.pairs, func(pair [2]string) bool {
 		return pair[1] == "@-" && !inv.IsModern()
 	})
-	if inv.Facts.Unit != "" && !readsStdin {
+	if inv.Facts.Unit != "" && !readsStdin { // without a local unit, there is no unit's log
 		inv.WriteLog("DEBUG", "relation-set: KEY=VALUE is given, so stdin is not read; add - to read it too")
 	}
 	return nil

@@ -181,9 +181,9 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 	}
 
 	// If side does not exist, the local unit can still have the relation.
-	found, unknown := relationsNamed(ctx, h, name, side, side)
-	if unknown != nil && !errors.Is(unknown, hookapi.ErrUnknownUnit) {
-		return 0, unknown
+	found, sideErr := relationsNamed(ctx, h, name, side, side)
+	if sideErr != nil && !errors.Is(sideErr, hookapi.ErrUnknownUnit) {
+		return 0, sideErr
 	}
 
 	if len(found) == 0 && facts.Unit != "" {
@@ -193,7 +193,7 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 		}
 	}
 
-	return requireOne(facts.Dialect, name, found, unknown)
+	return requireOne(facts.Dialect, name, found, sideErr)
 }
 
 // relationsNamed returns the ids of the relations between owner and side that have this name at the end of owner.
@@ -216,13 +216,13 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	return found, nil
 }
 
-// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If there is
-// none, it returns the error unknown, or errNoID if unknown is nil.
-func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
+// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If
+// there is none, it returns noneErr, or errNoID if noneErr is nil.
+func requireOne(dialect hookapi.Dialect, name string, found []int, noneErr error) (int, error) {
 	switch len(found) {
 	case 0:
-		if unknown != nil {
-			return 0, unknown
+		if noneErr != nil {
+			return 0, noneErr
 		}
 		return 0, errNoID
 	case 1:

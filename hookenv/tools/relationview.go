@@ -110,7 +110,8 @@ func buildAdjacency(relations []hookapi.Relation) map[string]any {
 			}
 		}
 
-		adjacency[formatRelationID(hookapi.Classic, r, "")] = map[string]any{
+		id := formatRelationID(hookapi.Classic, r, "") // the classic form does not depend on a service
+		adjacency[id] = map[string]any{
 			"interface": r.Interface,
 			"services":  services,
 		}

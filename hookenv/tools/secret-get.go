@@ -36,7 +36,8 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return hookenv.UsageErrorf("require either a secret URI or label")
 	}
 
-	// With --label, the first argument can be a key instead of an id, so an error about the id is ignored.
+	// With --label, the first argument can be a key instead of an id, so an error about the id is ignored. A
+	// missing unit is an error of CheckUnitCall below.
 	id, err := takeSecretID(inv)
 	if id == "" && g.query.Label == "" {
 		return err
@@ -57,7 +58,8 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	return printSecretValue(inv, content, inv.Args[0])
 }
 
-// printSecretValue prints the value of a key in the secret's content, in base64 for KEY#base64.
+// printSecretValue prints the value of a key in the secret's content, in base64 for KEY#base64. In JSON it prints
+// the value as a string, and otherwise it prints the value alone.
 func printSecretValue(inv *hookenv.Invocation, content map[string][]byte, key string) error {
 	name, encoding, _ := strings.Cut(key, "#")
 	isKnownEncoding := encoding == "" || encoding == "base64"

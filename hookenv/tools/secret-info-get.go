@@ -27,7 +27,7 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 	if label != "" && len(inv.Args) > 0 {
 		return hookenv.UsageErrorf("specify either URI or label but not both")
 	}
-	if label != "" {
+	if label != "" { // for an id, takeOnlySecretID checks this
 		if err := inv.RequireLocalUnit(); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 )
 
 // prepareSecretRevoke declares the options of secret-revoke, which removes grants by relation, service or unit.
+// Without these options, the tool removes the grants of the hook's relation.
 func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 	g := &secretGrantee{grant: hookapi.SecretGrant{Relation: hookapi.NoRelation}}
 	g.relationFlag.addFlags(f)

@@ -129,6 +129,7 @@ func (g *secretGrantee) findRelation(ctx context.Context, inv *hookenv.Invocatio
 		return err
 	}
 
+	// A relation's name is interpreted from the side of the local unit.
 	g.grant.Relation, err = g.resolveRelation(ctx, inv, "")
 	return err
 }

@@ -63,7 +63,8 @@ func (e unknownNameError) Error() string {
 
 func (e unknownNameError) Unwrap() error { return hookapi.ErrUnknownUnit }
 
-// rewordUnknown replaces [hookapi.ErrUnknownUnit] with an unknownNameError for this name.
+// rewordUnknown replaces [hookapi.ErrUnknownUnit] with an unknownNameError for this name. It returns other
+// errors, and nil, unchanged.
 func rewordUnknown(err error, name string) error {
 	if !errors.Is(err, hookapi.ErrUnknownUnit) {
 		return err

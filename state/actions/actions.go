@@ -223,7 +223,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(bytesDoc{b})
 }
 
-// UnmarshalJSON decodes both forms.
+// UnmarshalJSON decodes both forms of MarshalJSON, a string and {"base64": ...}.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte("{")) {
 		var doc bytesDoc
@@ -242,8 +242,11 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 // the record stays small.
 func putOutput(tx *state.Tx, o Output) (Output, error) {
 	data, err := keyspace.Encode("output", o)
-	if err != nil || len(data) <= maxInlineOutput {
+	if err != nil {
 		return o, err
+	}
+	if len(data) <= maxInlineOutput {
+		return o, nil
 	}
 	return Output{Dropped: o.Dropped, Blob: tx.Keys().AddBlob(data)}, nil
 }

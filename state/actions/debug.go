@@ -52,8 +52,11 @@ func SetDebug(tx *state.Tx, unit string, d Debug) error {
 // does nothing.
 func ClearDebug(tx *state.Tx, unit, socket string) error {
 	d, ok, err := ReadDebug(tx.View, unit)
-	if err != nil || !ok || d.Socket != socket {
+	if err != nil {
 		return err
+	}
+	if !ok || d.Socket != socket {
+		return nil
 	}
 	tx.Keys().Remove(keys.Debug(unit))
 	return nil

@@ -203,8 +203,11 @@ func Start(tx *state.Tx, id int, run string, now time.Time) error {
 // maxProgressBytes. It does nothing if the action is not running.
 func Log(tx *state.Tx, id int, line Line) error {
 	a, err := Get(tx.View, id)
-	if err != nil || a.Status != Running {
+	if err != nil {
 		return err
+	}
+	if a.Status != Running {
+		return nil
 	}
 
 	line.Message = state.Truncate(line.Message, maxProgressLineBytes)
@@ -228,13 +231,17 @@ func Log(tx *state.Tx, id int, line Line) error {
 // nothing if the action has already ended or does not exist.
 func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error {
 	a, err := Get(tx.View, id)
-	if err != nil || a.Ended() {
+	if err != nil {
 		return state.IgnoreNotFound(err)
+	}
+	if a.Ended() {
+		return nil
 	}
 
 	a.Status = status
 	a.Outcome = end
 	a.Completed = now.UTC()
+	// The record contains only a small output.
 	a.Output, err = putOutput(tx, end.Output)
 	if err != nil {
 		return err
@@ -282,7 +289,7 @@ func forgetOldest(tx *state.Tx, unit string, q *queue) error {
 }
 
 // Cancel cancels a waiting action. If the action is running, Cancel makes the unit's agent terminate the
-// action. It returns [state.ErrInUse] if the action has ended.
+// action. It returns [state.ErrInUse] if the action has ended, and [state.ErrNotFound] if it does not exist.
 func Cancel(tx *state.Tx, id int, now time.Time) error {
 	a, err := Get(tx.View, id)
 	if err != nil {
@@ -297,8 +304,11 @@ func Cancel(tx *state.Tx, id int, now time.Time) error {
 
 	// The unit's agent watches the queue, and terminates the running action.
 	q, _, err := keyspace.Load[queue](tx.Keys(), keys.ActionQueue(a.Unit))
-	if err != nil || slices.Contains(q.Cancel, id) {
+	if err != nil {
 		return err
+	}
+	if slices.Contains(q.Cancel, id) {
+		return nil // it was cancelled before
 	}
 	q.Cancel = append(q.Cancel, id)
 	return tx.Keys().Put(keys.ActionQueue(a.Unit), q)

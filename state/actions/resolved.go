@@ -13,7 +13,7 @@ import (
 // runs again. Otherwise it counts as done. relation is the name or id of a relation in error, or empty for
 // the unit's own error. Until the agent acts on an answer, a later answer replaces it. If the unit is waiting
 // because its directory differs from restored records, SetResolved also accepts the differences, so that the
-// unit continues.
+// unit continues. If it only accepts differences, it returns the zero hook.
 //
 // It returns [state.ErrNotFound] if there is no such unit or relation, [state.ErrNotInError] if no hook has
 // failed, and [state.ErrAlreadyResolved] if the same answer is already recorded. The last two are messages
@@ -42,7 +42,7 @@ func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.
 		return failed, err
 	}
 	if w.Failure == nil {
-		if restored {
+		if restored { // the differences were accepted, so the request has not failed
 			return failed, nil
 		}
 		return failed, keyspace.Refuse(state.ErrNotInError, "unit %q is already running", unit)

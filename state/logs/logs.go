@@ -52,7 +52,7 @@ type logBatch struct {
 // sizeOf returns the size of a record in the store, in bytes. In the store, a control character of a message
 // takes up to six bytes.
 func sizeOf(record any) int {
-	data, _ := keyspace.Encode("", record)
+	data, _ := keyspace.Encode("", record) // if this fails, so does the commit of the record
 	return len(data)
 }
 
@@ -64,6 +64,9 @@ const MaxPerUpdate = 15
 // ("machine-0"). A log keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages that
 // take more than 64 KiB in the store, and notes that in the message. A file on the machine contains the full
 // text. Each log should have only one writer, since the transactions of two writers would conflict.
+//
+// Lines that do not fit in one batch take several transactions. If one of these fails, the lines of the earlier
+// transactions are written.
 func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
 	parts := map[string][][]Line{}
 	for source, lines := range logs {
@@ -121,6 +124,7 @@ func splitLines(lines []Line) (parts [][]Line) {
 // since it can take up to six times its length in the store.
 func shorten(l Line) Line {
 	message := l.Message
+	// Leave room for the line's other fields, with some to spare.
 	limit := maxLogBatchBytes - 2*lineOverheadBytes - len(l.Hook)
 	l.Message = state.Truncate(message, limit)
 	for sizeOf(l) > maxLogBatchBytes && limit > lineOverheadBytes {
@@ -167,15 +171,15 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 }
 
 // appendPart appends lines, which must fit in one batch, to a log. It adds them to the newest batch. If that
-// batch is full or does not exist, appendPart begins a new batch, and removes the oldest batch beyond
-// maxLogBatches.
+// batch is full, has no room for the lines or does not exist, appendPart begins a new batch, and removes the
+// oldest batch beyond maxLogBatches.
 func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	newest := keys.LogBatch(source, head.Batch)
 	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), newest)
 	if err != nil {
 		return err
 	}
-	stored, _, err := tx.Keys().Get(newest)
+	stored, _, err := tx.Keys().Get(newest) // again, for its size in the store
 	if err != nil {
 		return err
 	}
@@ -235,8 +239,8 @@ func Read(v *state.View, f Filter) ([]Line, error) {
 }
 
 // ReadNew reads the lines after f.After that the filter selects, from each source for which wants returns
-// true. It also returns the ends of all logs, for the next f.After. To follow logs, wait for changes of the
-// scope [Watch] after the View's revision, and call ReadNew again.
+// true. f.Sources must be empty. ReadNew also returns the ends of all logs, for the next f.After. To follow logs,
+// wait for changes of the scope [Watch] after the View's revision, and call ReadNew again.
 func ReadNew(
 	v *state.View, f Filter, wants func(source string) bool,
 ) (lines []Line, ends map[string]int64, err error) {
@@ -291,7 +295,7 @@ func Sources(v *state.View, requested []string) ([]string, error) {
 // reads batches from the newest backwards, and stops when it has enough lines. It skips damaged records.
 func readSource(v *state.View, source string, level int, f Filter) ([]Line, error) {
 	head, _, err := keyspace.Load[logHead](v.Keys(), keys.LogHead(source))
-	if err != nil && !v.Keys().Skips(err) {
+	if err != nil && !v.Keys().Skips(err) { // without a head, no lines are found
 		return nil, err
 	}
 
@@ -313,6 +317,7 @@ func readSource(v *state.View, source string, level int, f Filter) ([]Line, erro
 			}
 		}
 
+		// If this batch was removed, so were all older ones.
 		hasOlderLines := ok && batch.First > f.After[source]+1
 		hasEnough := f.Last > 0 && len(lines) >= f.Last
 		if !hasOlderLines || hasEnough {
@@ -335,7 +340,7 @@ func (f Filter) selects(l Line, level int) bool {
 }
 
 // Watch returns the [state.Scope] of the logs of the given units and machines. If no sources are given, it
-// returns the scope of all logs.
+// returns the scope of all logs. The scope contains only the heads, since each new line changes the log's head.
 func Watch(sources ...string) state.Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)

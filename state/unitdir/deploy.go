@@ -63,6 +63,7 @@ func (f Folder) putCharm(
 
 // unpackBeside downloads the charm, and unpacks it into the directory charm.new, beside the charm in use.
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder, tools []string) error {
+	// A deployment that was killed can have left a part of a charm there.
 	if err := os.RemoveAll(f.Path("charm.new")); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 	}
 
 	_, err = os.Lstat(f.Charm())
-	isFirstCharm := errors.Is(err, fs.ErrNotExist)
+	isFirstCharm := errors.Is(err, fs.ErrNotExist) // any other error recurs below
 	if isFirstCharm {
 		fault("before-swap")
 		if err := f.writeCharmFileList(fresh); err != nil {
@@ -211,7 +212,7 @@ func (f Folder) restoreOldCharm() error {
 	_, err := os.Lstat(f.Charm())
 	isMissing := errors.Is(err, fs.ErrNotExist)
 	if !isMissing {
-		return err
+		return err // nil if a charm is in place
 	}
 
 	err = os.Rename(f.Path("charm.old"), f.Charm())

@@ -74,6 +74,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 		if err == nil {
 			return lock, nil
 		}
+		// ErrNotExist means that the last agent has just removed the directory.
 		canRetry := errors.Is(err, osutil.ErrLocked) || errors.Is(err, fs.ErrNotExist)
 		if !canRetry {
 			return nil, fmt.Errorf("cannot lock the unit's directory %q: %w", f, err)
@@ -353,7 +354,7 @@ func (f Folder) BindStorage(s Storage) error {
 		}
 	}
 
-	if s.Location == s.Folder {
+	if s.Location == s.Folder { // the unit finds the content in the storage's own directory
 		return nil
 	}
 	note := f.notePath(s.ID)
@@ -361,7 +362,8 @@ func (f Folder) BindStorage(s Storage) error {
 	if err == nil {
 		return nil
 	}
-	// The note makes a release of this storage unmount the location.
+	// The storage is bound in spite of the error. The note stays, and makes a release of this storage unmount the
+	// location.
 	if isSameFolder(s.Folder, s.Location) {
 		return err
 	}

@@ -67,6 +67,7 @@ type Quiesced struct {
 // TryQuiesce does not create files, since the agent may run as a different user. It does not notice a running
 // hook whose agent was killed.
 func (f Folder) TryQuiesce() (*Quiesced, error) {
+	// Without a directory there is nothing to lock. Quiesced.Holds notices an agent that starts later.
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Quiesced{folder: f}, nil
@@ -78,7 +79,7 @@ func (f Folder) TryQuiesce() (*Quiesced, error) {
 	// Only one process at a time tries the locks. Otherwise a process could mistake the attempt of another
 	// process for an agent or a hook.
 	attempt, err := osutil.LockFile(resolved)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // the directory was removed in the meantime
 		return &Quiesced{folder: f}, nil
 	}
 	if err != nil {

@@ -181,12 +181,13 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	return nil
 }
 
-// ensureDir creates a directory and its parents in the new charm, unless they exist.
+// ensureDir creates a directory and its parents in the new charm, unless they exist. restoreDirModes later gives
+// them their modes.
 func (p *preserver) ensureDir(dir string) error {
 	_, err := p.root.Lstat(newPath(dir))
 	isMissing := errors.Is(err, fs.ErrNotExist)
 	if !isMissing {
-		return err
+		return err // nil if the directory exists
 	}
 	if err := p.ensureDir(path.Dir(dir)); err != nil {
 		return err

@@ -29,7 +29,8 @@ func (m Members) Add(one Member) {
 }
 
 // newArrivals returns the arrivals of members that have come, changed or gone, and are not yet recorded in
-// the queue. It returns at most MaxArrivals. It returns nil until the unit's start hook has run.
+// the queue. It returns at most MaxArrivals; the next call returns the others, once these are recorded. It
+// returns nil until the unit's start hook has run.
 func (s *Snapshot) newArrivals() []hook.Arrival {
 	if !s.IsQueueOpen() {
 		return nil
@@ -65,15 +66,15 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 
 	recorded = map[string]state.MemberState{}
 	visible := s.visibleMembers(id)
-	for m := range s.Uncompared {
-		if m.Relation != id {
+	for of := range s.Uncompared {
+		if of.Relation != id {
 			continue
 		}
 
-		if memberState, ok := s.Uniter.Members[id][m.Name]; ok {
-			recorded[m.Name] = memberState
+		if memberState, ok := s.Uniter.Members[id][of.Name]; ok {
+			recorded[of.Name] = memberState
 		}
-		i, isPresent := slices.BinarySearchFunc(visible, m.Name, func(m state.Member, name string) int {
+		i, isPresent := slices.BinarySearchFunc(visible, of.Name, func(m state.Member, name string) int {
 			return charm.CompareUnits(m.Unit, name)
 		})
 		if isPresent {
@@ -135,6 +136,7 @@ func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
 		s.Uncompared = Members{} // every member was compared
 	}
 
+	// The arrivals of a relation follow each other. Clone the relation's map before the first of them changes it.
 	for i, a := range arrivals {
 		isFirstOfRelation := i == 0 || arrivals[i-1].Relation != a.Relation
 		if isFirstOfRelation {

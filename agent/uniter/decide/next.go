@@ -20,7 +20,7 @@ func Next(s Snapshot) Step {
 	if arrivals := s.newArrivals(); len(arrivals) > 0 {
 		return Enqueue{arrivals}
 	}
-	if s.isOrphaned() {
+	if s.isOrphaned() { // a subordinate that no longer has a relation to its principal
 		return SetDying{}
 	}
 
@@ -33,12 +33,12 @@ func Next(s Snapshot) Step {
 
 	w := s.Uniter.Workflow
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
-		return Finish{}
+		return Finish{} // no last hooks run for a charm that was not installed
 	}
-	if w.Deploying != "" {
+	if w.Deploying != "" { // an agent died while it deployed a charm
 		return DeployCharm{s.wantedCharm()}
 	}
-	if s.Upgrade.Force && s.wantsUpgrade() {
+	if s.Upgrade.Force && s.wantsUpgrade() { // a forced upgrade does not wait for a failed hook
 		return DeployCharm{s.Upgrade.Charm}
 	}
 	if w.Failure != nil {
@@ -76,7 +76,7 @@ func (s *Snapshot) wantsUpgrade() bool {
 // then.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
-	canUpgrade := w.Failure == nil || s.Upgrade.Force
+	canUpgrade := w.Failure == nil || s.Upgrade.Force // only a forced upgrade does not wait for a failed hook
 	if canUpgrade && s.wantsUpgrade() {
 		return s.Upgrade.Charm
 	}
@@ -114,7 +114,7 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 		return retry, time.Time{}
 	case f.Interrupted || !s.RetryHooks:
 		return nil, time.Time{}
-	case !s.Now.Before(f.RetryAt):
+	case !s.Now.Before(f.RetryAt): // also if retries were disabled when the hook failed, so RetryAt is zero
 		return retry, time.Time{}
 	}
 
@@ -140,6 +140,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
 	}
 
+	// After stop, only the remove hook is left.
 	if step := s.nextStorage(); step != nil && w.State != stateStopped {
 		return step
 	}
@@ -200,7 +201,7 @@ func (s *Snapshot) nextAfterStart() Step {
 		return step
 	}
 
-	retry, retryAt := s.nextRelationFailure()
+	retry, retryAt := s.nextRelationFailure() // a retry, or the resolution of a failure
 	if retry != nil {
 		return retry
 	}
@@ -232,7 +233,7 @@ func (s *Snapshot) nextAfterStart() Step {
 // step that enters a new relation, or nil.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
-		_, exists := s.Relations[id]
+		_, exists := s.Relations[id] // false only if AddVanishedRelations does not know the relation's name
 		if !exists || s.Uniter.Relations[id].State == state.RelationEnded {
 			return LeaveRelation{id}
 		}

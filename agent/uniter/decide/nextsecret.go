@@ -38,9 +38,9 @@ func (s Secrets) LabelFor(id, unit string) string {
 // nextSecretHook returns the next hook about a secret. If no hook is due, it returns nil and the time at
 // which the next hook becomes due. The time is zero if no such hook is scheduled. Changed secrets come first,
 // since their hooks can make other secret hooks due.
-func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
+func (s *Snapshot) nextSecretHook() (due Step, until time.Time) {
 	if s.Unit.Life != state.Alive {
-		return nil, time.Time{}
+		return nil, time.Time{} // a dying unit runs no hooks about secrets
 	}
 	if step := s.nextSecretChanged(); step != nil {
 		return step, time.Time{}
@@ -138,9 +138,9 @@ func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) 
 			r.Consumers[unit] = consumer
 		}
 	case hook.SecretRotate:
-		r.RotateAt, _ = secret.NextRotation(r.Rotate, now)
+		r.RotateAt, _ = secret.NextRotation(r.Rotate, now) // an unknown policy never rotates
 		retryAt := now.Add(retryInterval)
-		wasRotated := r.Latest > h.SecretRevision
+		wasRotated := r.Latest > h.SecretRevision // the hook has added a revision
 		mustRotate := !r.RotateAt.IsZero()
 		if mustRotate && !wasRotated && retryAt.Before(r.RotateAt) {
 			r.RotateAt = retryAt
@@ -151,7 +151,7 @@ func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) 
 		rev.Obsolete = true
 	}
 
-	if exists {
+	if exists { // the hook can have removed the revision
 		r.Revisions[h.SecretRevision] = rev
 	}
 }

@@ -24,7 +24,7 @@ func (s *Snapshot) nextAction() Step {
 func (s *Snapshot) nextWhileRunning() Step {
 	op := s.Uniter.Op
 	if op == nil || s.Ending {
-		return Wait{}
+		return Wait{} // the records do not contain the hook, or the hook was interrupted before
 	}
 	if s.Unit.Interrupts(*op) {
 		return InterruptHook{whyInterrupted}
@@ -155,6 +155,7 @@ func (s *Snapshot) nextRelationCreated() Step {
 		if !isEntered && s.Hooks.HasCreated(r.Name) {
 			return EnterRelation{r.Relation}
 		}
+		// nextRelationFailure handles a relation in an error state.
 		if rs.CreatedOwed && rs.Failure == nil {
 			return RunHook{hook.ForRelation(hook.Created, r.Relation, ""), FromWorkflow}
 		}

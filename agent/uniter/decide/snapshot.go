@@ -70,7 +70,7 @@ func (s *Snapshot) IsLeaving(id int) bool {
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
 }
 
-// isOrphaned reports whether the unit is a subordinate whose relation to its principal has ended.
+// isOrphaned reports whether the unit is an alive subordinate that has no alive relation to its principal.
 func (s *Snapshot) isOrphaned() bool {
 	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
 		return false

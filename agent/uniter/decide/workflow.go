@@ -17,7 +17,7 @@ const (
 )
 
 // ErrorState returns the workflow's state after a hook of this kind has failed. It returns an empty string if
-// such a failure does not change the state.
+// such a failure does not change the state, as for update-status and the hooks of relations.
 func ErrorState(kind string) string {
 	switch kind {
 	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged,
@@ -36,7 +36,9 @@ func ErrorState(kind string) string {
 // [state.Workflow].NextPlace is lower than firstPlace.
 const firstPlace = 1
 
-// StateAfter returns the state of workflow w after hook h has succeeded.
+// StateAfter returns the state of workflow w after hook h has succeeded. An action does not change the state.
+// After a storage hook that precedes install, the state is empty. After other hooks it is the last state of the
+// unit's life that the unit has reached.
 func StateAfter(h state.Hook, w state.Workflow) string {
 	beforeInstall := w.State == "" || w.Uninstalled
 	switch {
@@ -50,7 +52,7 @@ func StateAfter(h state.Hook, w state.Workflow) string {
 		return stateStopped
 	case h.Kind == hook.Remove:
 		return stateRemoved
-	case mayPrecedeStart(h.Kind) && w.NextPlace < firstPlace:
+	case mayPrecedeStart(h.Kind) && w.NextPlace < firstPlace: // start has not run
 		return stateInstalled
 	}
 
@@ -69,7 +71,8 @@ func mayPrecedeStart(kind string) bool {
 
 // WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as done. seen is the
 // version of the hook's subject that the hook has seen. The subject is the configuration for config-changed,
-// the leader settings for leader-settings-changed, and the resources for install and upgrade-charm.
+// the leader settings for leader-settings-changed, and the resources for install and upgrade-charm. For other
+// hooks seen is ignored.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State = StateAfter(h, w)
 	w.Failure = nil

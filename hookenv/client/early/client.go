@@ -151,7 +151,7 @@ func connect(path string) bool {
 	fd := systemCall(syscall.SYS_SOCKET, syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0, 0, 0, 0)
 	size := unsafe.Offsetof(socketAddress.Path) + uintptr(len(path)) + 1 // the path ends with a NUL byte
 	if fd <= 2 || systemCall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&socketAddress)), size, 0, 0, 0) < 0 {
-		systemCall(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+		systemCall(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0) // does nothing if there is no socket
 		return false
 	}
 

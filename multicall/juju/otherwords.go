@@ -181,6 +181,7 @@ func helpTopic(word string) string {
 }
 
 // logWords returns the arguments of juju debug-log that correspond to the words of compose's or kubectl's logs.
+// Without an option to follow the log, it adds --no-tail, since debug-log follows the log on a terminal.
 func logWords(words []string) []string {
 	var translated []string
 	isFollow := func(word string) bool { return word == "-f" || word == "--follow" || word == "--follow=true" }
@@ -197,6 +198,7 @@ func logWords(words []string) []string {
 		}
 
 		isSelector := isSelectorOption(option, next)
+		// Only the whole word -n can be kubectl's option: -n=5 is a number of lines.
 		isNamespace := isNamespaceOption(words[i], next)
 		wantsValue := isSelector || isNamespace || option == "--tail" || option == "--since-time"
 		if wantsValue && !joined && hasNext {
@@ -206,6 +208,7 @@ func logWords(words []string) []string {
 
 		switch {
 		case isSelector:
+			// The value is LABEL=APPLICATION.
 			_, app, _ := strings.Cut(value, "=")
 			translated = append(translated, app)
 		case isNamespace:
@@ -302,14 +305,16 @@ func withoutKind(words []string) []string {
 	return words
 }
 
-// describeWords translates the arguments of kubectl describe and docker inspect. It returns the juju command that
-// shows the named object, such as show-unit or show-secret, and its arguments. For a kind without a name it
-// returns "describe" and the unchanged arguments.
+// describeWords translates the arguments of kubectl describe and docker inspect. It returns the juju command
+// that shows the named object, such as show-unit or show-secret, and its arguments. For a kind without a name it
+// returns "describe" and the unchanged arguments. For any other words, it returns show-unit with these words.
 func describeWords(words []string) []string {
 	if len(words) == 0 {
+		// show-unit prints that it needs a unit's name.
 		return []string{"show-unit"}
 	}
 	if len(words) > 1 && isKind(words[0]) && !strings.HasPrefix(words[1], "-") {
+		// The words KIND NAME become KIND/NAME.
 		words = append([]string{words[0] + "/" + words[1]}, words[2:]...)
 	}
 

@@ -45,8 +45,8 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 		return err
 	}
 
-	written := writeOutput(o, c.outputFile(), printed.Bytes())
-	return errors.Join(err, written)
+	writeErr := writeOutput(o, c.outputFile(), printed.Bytes())
+	return errors.Join(err, writeErr)
 }
 
 // refuseFormat returns an error if output is a format, as for kubectl's -o, since Juju's -o names a file. The
@@ -60,10 +60,12 @@ func refuseFormat(output string, args []string) error {
 	case "jsonpath", "jsonpath-as-json", "go-template", "custom-columns":
 		format = "json"
 	case "wide", "name", "table", "tabular":
+		// A table is the default, and needs no --format.
 		format = ""
 	default:
 		return nil
 	}
+	// These are the words after the command.
 	if slices.ContainsFunc(args[min(len(args), commandAt(args)+1):], isKind) {
 		return nil
 	}

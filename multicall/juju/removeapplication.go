@@ -13,7 +13,8 @@ type removeApplicationCmd struct {
 	waitFlags
 }
 
-// Run marks the services as dying, once it has found all of them. With --force it removes them at once.
+// Run marks the services as dying, one after another, once it has found all of them. With --force it removes
+// them at once. With --destroy-storage it first marks the storage of their units for removal.
 func (c removeApplicationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error {

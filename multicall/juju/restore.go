@@ -66,6 +66,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	}
 
 	o.name = cmp.Or(o.name, os.Getenv("JUJU_ENV"), env.Name)
+	// newEnvironment only returns a record: nothing is created yet.
 	e, err := bootstrapCmd{Provider: env.Provider, State: c.State}.newEnvironment(o)
 	if err != nil {
 		return err
@@ -99,6 +100,7 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 		return r.replaceInPlace()
 	}
 	if lock.Bootstrapped() {
+		// An interrupted call may have restored this backup.
 		done, err := r.finishInterrupted(r.env.Dir)
 		if done || err != nil {
 			return err
@@ -108,6 +110,7 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 	}
 
 	if r.cmd.Replace {
+		// The directory is lost, but the new environment replaces the former one, and keeps its uuid.
 		r.env.UUID = env.UUID
 	}
 
@@ -177,7 +180,9 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	return env.UUID, nil
 }
 
-// replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it.
+// replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it. With
+// --state, it moves the environment to that store. It returns an error if an agent of the environment runs on
+// this host.
 func (r *restore) replaceInPlace() error {
 	e, err := home.Load(r.env.Dir)
 	if err != nil {
@@ -196,6 +201,7 @@ func (r *restore) replaceInPlace() error {
 
 	oldStateURL := e.State
 	if r.cmd.State != "" {
+		// The model keeps copies of the credentials in the files that the URL names.
 		e.State, err = e.KeepCredentials(r.env.State)
 		if err != nil {
 			return err
@@ -206,6 +212,8 @@ func (r *restore) replaceInPlace() error {
 	if err := os.MkdirAll(filepath.Dir(e.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot create the state's directory: %w", err)
 	}
+	// The result does not matter here, since the backup is restored in either case. findWhole only prints a
+	// note, or returns an error if the store cannot be read.
 	if _, err := r.findWhole(e); err != nil {
 		return err
 	}
@@ -222,6 +230,7 @@ func (r *restore) replaceInPlace() error {
 	if err := e.Save(); err != nil {
 		return err
 	}
+	// These are copies that only the old URL names.
 	if err := e.DropCredentials(); err != nil {
 		return err
 	}
@@ -261,8 +270,8 @@ func (r *restore) restoreStore(e home.Environment, providerSHA256 string) error 
 	return err
 }
 
-// fillStore restores the backup's files and keys. It calls begun once the store differs from its former
-// content.
+// fillStore restores the backup's files and keys, and prints notes about the result. It calls begun once the
+// store differs from its former content.
 func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun func()) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
@@ -643,6 +652,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 		return err
 	}
 
+	// The last key of a ring seals new secrets, so the newest keys come last.
 	ring = append(ring, own...)
 	if len(ring) == 0 {
 		ring = secret.Keyring{secret.NewKey()}

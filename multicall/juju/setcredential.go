@@ -97,12 +97,12 @@ func (c setCredentialCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(spec)
+	encoded, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
 
-	content := secret.Content{secret.CredentialKey: text}
+	content := secret.Content{secret.CredentialKey: encoded}
 	if err := content.Check(); err != nil {
 		return err
 	}
@@ -112,6 +112,7 @@ func (c setCredentialCmd) Run(o *operator) error {
 			now := time.Now().UTC()
 			r, err := record.Get(tx.View, secret.CredentialID)
 			if errors.Is(err, state.ErrNotFound) {
+				// This is the first credential. Its earlier revisions are removed once no unit reads them.
 				r, err = newUserSecret(tx.View, secret.CredentialID, "cloud-credential", now)
 				r.AutoPrune = true
 			}

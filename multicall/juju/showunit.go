@@ -49,6 +49,7 @@ func (c showUnitCmd) Run(o *operator) error {
 	}
 
 	o.noteDamage(damage)
+	// The format auto is text on a terminal, and YAML elsewhere.
 	asText := c.Format == "text" || c.Format == "auto" && console.IsTerminal(o.streams.Out)
 	printed, err := c.render(o, units, asText)
 	if err != nil {

@@ -114,6 +114,7 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 	}
 
 	for d.More() {
+		// In an object, keys and values alternate, as in the content of a YAML mapping.
 		member, err := readJSONNode(d)
 		if err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ type statusTables struct {
 	heading   []string // environment, version, time and store; without a heading there are no notes either
 }
 
-// write writes the tables that are not empty, with blank lines between them, and then the notes.
+// write writes the tables that are not empty, with blank lines between them, and then the notes if there is a
+// heading.
 func (t statusTables) write(w io.Writer) error {
 	separator := ""
 	parts := t.parts()

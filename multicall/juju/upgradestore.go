@@ -173,11 +173,13 @@ type rehearsedError struct{ error }
 func (e rehearsedError) Unwrap() error { return e.error }
 
 // fetchResources returns the files of resources for the upgrade, by the resource's name. It returns the files
-// that the command names, and downloads the resources of the new release. It leaves out resources that the
-// operator has attached before, since the service keeps them. In a rehearsal it downloads nothing.
+// that the command names. For a new release from the store, it also downloads the other resources of the
+// release. It leaves out resources that the operator has attached before, since the service keeps them. In a
+// rehearsal it downloads nothing.
 func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]string, error) {
 	f := u.target.store
 	if f == nil {
+		// The charm is not a new release from the store.
 		return parseResourceFiles(meta, u.cmd.Resource)
 	}
 	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {

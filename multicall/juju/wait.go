@@ -231,6 +231,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err e
 	for _, part := range s.Damage {
 		progress.failed = append(progress.failed, "the state is damaged: "+part)
 	}
+	// A unit that is gone matches nothing, as it should.
 	if w.until != untilGone {
 		progress.unmatched = s.Unmatched
 	}

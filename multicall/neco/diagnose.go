@@ -91,7 +91,9 @@ func (c diagnoseCmd) chooseServer(o *operator) (lrn int, isHere bool, err error)
 	return own, true, nil
 }
 
-// describeServer returns the part of the status that concerns one server, and the free space on its disks.
+// describeServer returns the status with only this server in the table, and the free space on its disks. The
+// findings are those of all servers, unless the leader has recorded only some of them. In that case
+// describeServer shows all findings of this server.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {

@@ -99,6 +99,7 @@ func historyTable(updates []record.History, now time.Time) *console.Table {
 				cmp.Or(h.Left, h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
 
+		// The last attempt is shown in the row of the update.
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
 			addRow(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result,
 				a.Why)

@@ -143,7 +143,8 @@ func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]upd
 	})
 }
 
-// commitChangesIn is like commitChanges, for a function that also reads the store's view.
+// commitChangesIn is like commitChanges, for a function that also reads the store's view. If no detail is set
+// for the audit record, commitChangesIn sets the current update as the detail.
 func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	var changes []updater.Change
 	err := o.update(func(tx *keyspace.Tx) error {
@@ -161,8 +162,11 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 		}
 		return updater.Apply(tx, changes[:min(len(changes), maxBatch)])
 	})
-	if err != nil || len(changes) <= maxBatch {
+	if err != nil {
 		return err
+	}
+	if len(changes) <= maxBatch {
+		return nil
 	}
 
 	return o.open(func(k *keyspace.Space) error {

@@ -20,7 +20,8 @@ type repairCmd struct {
 }
 
 // Run requests from the leader a repair of the given servers, or of all servers. It returns an error if an
-// update is running or stopped, or if a worker is missing, since all servers take part in a repair.
+// update is running or stopped, or if updates are paused. If there is nothing to repair, it prints a note.
+// Otherwise it also returns an error if a worker is missing, since all servers take part in a repair.
 func (c repairCmd) Run(o *operator) error {
 	wanted, err := lrnArgs{c.LRN}.parse()
 	if err != nil {

@@ -159,6 +159,7 @@ func (c statusCmd) watch(o *operator) error {
 			if console.IsUnread(err) {
 				return nil
 			}
+			// If the operator has interrupted the command, the loop ends.
 			if err != nil && !errors.Is(err, context.Canceled) {
 				return err
 			}

@@ -100,9 +100,9 @@ func (updateCmd) explainWaits(o *operator) error {
 	return nil
 }
 
-// findTarget looks up the version at the source of releases, since all workers would fail to get a version
-// that does not exist. It also returns the newest version that the servers would install, or "" if there is
-// none.
+// findTarget looks up the version at the source of releases, since all workers would fail to get a version that
+// does not exist. It returns the version with the digest of its files. It also returns the newest version that
+// the servers would install, or "" if there is none.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	s, err := o.loadSnapshot()
 	if err != nil {
@@ -132,8 +132,9 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-// requestUpdate returns the changes that request an update to the target, or an error if the target is
-// refused. It prints everything for which the update must wait.
+// requestUpdate returns the changes that request an update to the target. It returns an error if the target is
+// refused, and possibly no changes if the target is already installed. It prints everything for which the update
+// must wait.
 func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why),
@@ -185,6 +186,7 @@ func (c updateCmd) keepInstalled(o *operator, s decide.Snapshot, t record.Target
 // replaceTarget returns the changes that replace the requested version with the target.
 func (c updateCmd) replaceTarget(o *operator, s decide.Snapshot, t record.Target) []updater.Change {
 	t.Downgrade = c.AllowDowngrade
+	// The request is in force until a release appears that is newer than this one.
 	t.Passed = s.Release
 	t.Who = o.audit.Who
 	return updater.Replace(keys.Target, t)

@@ -253,7 +253,7 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 			Remote:   r.Remote,
 			Started:  r.Since,
 			Seconds:  time.Since(r.Since).Seconds(),
-			Exit:     -1,
+			Exit:     -1, // it has no exit code yet
 			Running:  true,
 			Holder:   r.Holder,
 		})
@@ -350,8 +350,11 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	}
 
 	self, isMember, err := v.Member(r.ID, u.Name)
-	if err != nil || !isMember {
+	if err != nil {
 		return d, err
+	}
+	if !isMember {
+		return d, nil
 	}
 
 	others, err := v.MembersOf(r.ID, other.Service)

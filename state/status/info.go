@@ -97,6 +97,7 @@ func (s Service) StatusInfo() Info {
 // again, or if the unit is down.
 func (u Unit) WaitReason() (why string, failed bool) {
 	if u.State == state.UnitDown {
+		// A unit that is down always has an Info.
 		return text.FirstLine(u.Info.Message), false
 	}
 

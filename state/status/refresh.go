@@ -87,7 +87,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 				units = append(units, parts[0]+"/"+parts[1])
 			}
 		case keys.Presences:
-			// Any other agent is a machine's agent.
+			// Any other agent is a machine's agent. Its unit is empty, which does not matter since all is true.
 			unit, err := charm.ParseUnitTag(rest)
 			all = all || err != nil
 			units = append(units, unit)

@@ -34,9 +34,10 @@ type Options struct {
 // Read reads the status that `juju status` shows. It reads a few lists for any number of units, and one
 // record for each relation.
 //
-// Patterns limit the status. A pattern that matches a service selects all of its units. A pattern that
-// matches a unit selects the unit's service with only that unit. In relations, the ends of selected services
-// have only the selected units. All other ends have all of their units.
+// Patterns limit the status. A pattern that matches a service selects all of its units. A pattern that matches a
+// unit selects the unit's service with only that unit. In relations, the ends of selected services have only the
+// selected units. All other ends have all of their units. Without patterns, the status also shows the trouble of
+// the provisioner.
 func Read(v *state.View, o Options) (Status, error) {
 	in, err := readInput(v, o)
 	if err != nil {

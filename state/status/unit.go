@@ -72,6 +72,7 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 
 	service := s.Services[u.Service]
 	service.Units[u.Name] = w.unitView(u, relations)
+	// The map of units is already shared with s. Only a new version changes the service itself.
 	if u.Workload.Since.After(w.versions[u.Service]) {
 		service.Version = u.Workload.Version
 		w.versions[u.Service] = u.Workload.Since

@@ -42,6 +42,7 @@ func (o *operator) checkStopped(e home.Environment) error {
 // is the case if the environment's store is a file, and a different directory holds the claim of machine 0.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" {
+		// This host has no directory of the environment.
 		return nil
 	}
 	if !strings.HasPrefix(e.State, "sqlite:") {

@@ -170,7 +170,8 @@ func (o *operator) silenced() *operator {
 	return &silent
 }
 
-// update runs f in one update of the chosen environment's state.
+// update runs f in one update of the chosen environment's state. f runs again after a conflict with another
+// process's change.
 func (o *operator) update(f func(tx *state.Tx) error) error {
 	return o.openChosen(func(s *state.State) error { return s.Update(o.ctx, f) })
 }

@@ -102,7 +102,8 @@ func namespaceOptions() []string {
 }
 
 // countIgnored returns how many words at the beginning of args belong to an option of Juju that bijou ignores:
-// the option and, as a separate word, its value. It returns 0 if args begin with any other word.
+// the option and, as a separate word, its value. It returns 0 if args begin with any other word. args must not
+// be empty.
 func countIgnored(args []string) int {
 	option, _, joined := strings.Cut(args[0], "=")
 	switch {
@@ -341,8 +342,8 @@ func describeWords(words []string) []string {
 }
 
 // backupWords translates the arguments of Juju's create-backup. It returns the arguments of juju backup: the
-// options and the file. The file is the value of --filename or, without that option, has the name that Juju would
-// choose.
+// options and the file. The file is the value of --filename or, without that option, has the name that Juju
+// would choose. It drops all other words, which are notes in Juju.
 func backupWords(words []string, now time.Time) []string {
 	file := ""
 	var options []string

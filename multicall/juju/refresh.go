@@ -327,7 +327,7 @@ func (u *upgrade) retryFailedHooks(tx *state.Tx) error {
 
 // readGiven reads the options and resources of the command, as the new charm declares them. It also downloads
 // the resources of a charm from the store, and stores the content of all resources. The upgrade attaches them
-// later.
+// later. In a rehearsal it neither downloads nor stores anything.
 func (u *upgrade) readGiven(scratch string) error {
 	var newCharm *charm.Charm
 	if r := u.target.release; r != nil {

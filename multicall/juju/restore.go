@@ -33,7 +33,8 @@ type restoreCmd struct {
 	Check   bool   `help:"Only check the file, and print its content."`
 }
 
-// Run restores the environment and starts its background process.
+// Run restores the environment and starts its background process. With --check it only checks the backup, and
+// prints the header of the file.
 func (c restoreCmd) Run(o *operator) error {
 	if c.Check {
 		header, err := copying.CheckBackup(c.File)

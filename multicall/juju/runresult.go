@@ -42,11 +42,11 @@ func (r runResult) print(format string) error {
 		return nil
 	}
 
-	failed := joinErrors(errs)
+	failedErr := joinErrors(errs)
 	if r.cancelReason != "" {
-		return r.exitError([]error{timeoutError(failed)})
+		return r.exitError([]error{timeoutError(failedErr)})
 	}
-	return r.exitError([]error{taskError(failed)})
+	return r.exitError([]error{taskError(failedErr)})
 }
 
 // printPlain prints the results as text. Each line begins with the unit's name if there are several units.

@@ -106,6 +106,7 @@ func (o *operator) copySecretKeys(e home.Environment, env state.Environment, m s
 
 // putSecretKeys replaces the file of keys in the environment's directory on a machine.
 func (a Access) putSecretKeys(data []byte) error {
+	// The machine's directory is two levels below the environment's directory.
 	file := strconv.Quote(filepath.Join(a.Dir, "..", "..", keyfile.FileName))
 	const loginDir = ""
 	const terminal = false

@@ -93,6 +93,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUni
 // readUnit reads those details of one unit that the flags ask for, and its last log lines. It does not read the
 // unit's view.
 func (c showUnitCmd) readUnit(v *state.View, o *operator, name string) (shownUnit, error) {
+	// A unit that does not exist gets its own error, without the prefix below.
 	if _, err := v.Unit(name); err != nil {
 		return shownUnit{}, err
 	}

@@ -106,6 +106,7 @@ func followedChannel(asked, effective string) string {
 func (u *upgrade) channel() (string, error) {
 	followed := u.service.Origin.Channel
 	if u.cmd.Switch != "" {
+		// A different charm does not follow the channel of the current charm.
 		followed = ""
 	}
 	channel, err := charmsource.ParseChannelFrom(followed, u.cmd.Channel)
@@ -120,6 +121,7 @@ func (u *upgrade) channel() (string, error) {
 func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s := u.service
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
+	// Without a series, the wish is for any series that machines of the environment can have.
 	w := st.wishFor(s, "")
 	if u.cmd.Switch == "" && s.Origin.Base != "" {
 		w.Base = parseBase(s.Origin.Base)
@@ -140,8 +142,9 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	return w
 }
 
-// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself,
-// it only reads the charm's description.
+// downloadTarget rehearses the upgrade, and then downloads the charm, so that it downloads no charm that the
+// upgrade would refuse. If the upgrade is a rehearsal itself, it only reads the charm's description. It returns
+// the target t, with the release.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
@@ -153,6 +156,7 @@ func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string
 		return t, nil
 	}
 
+	// The rehearsal uses a copy of the upgrade, and prints nothing.
 	rehearsed := *u
 	rehearsed.o = u.o.silenced()
 	rehearsed.target = t

@@ -97,7 +97,7 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	if err != nil {
 		return view, 0, err
 	}
-	// This is the snapshot from which readStatus has made doc, since both read the same view.
+	// This equals the snapshot from which readStatus has made doc, since both read the same view.
 	s, err := o.loadStatusSnapshot(v)
 	if err != nil {
 		return view, 0, err

@@ -149,6 +149,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 
 	var b strings.Builder
 	b.WriteString("\n")
+	// The file of --bundle has no colours.
 	err = table.Write(&b, c.Bundle == "" && console.CanColour(o.streams.Out))
 	b.WriteString("\n" + o.parts.Server.Journal(o.ctx, "neco-worker", maxShownLines))
 	return b.String(), err

@@ -50,6 +50,7 @@ func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The keys sort by number, so the newest records are the last.
 	if n > 0 {
 		kvs = kvs[max(0, len(kvs)-n):]
 	}

@@ -77,6 +77,7 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 		return err
 	}
 
+	// The timeout limits only the opening of the store, and not f.
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
 	k, err := updater.OpenStore(ctx, url)
@@ -117,7 +118,8 @@ func hintSource(err error) error {
 		"for releases in a directory: neco config set release-folder https://HOST/PATH, or /PATH")
 }
 
-// update commits f's changes. It writes the audit record in the same transaction, unless f changes nothing.
+// update commits f's changes. It writes the audit record in the same transaction, unless f changes nothing. f
+// runs again after a conflict.
 func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	return o.open(func(k *keyspace.Space) error {
 		return k.Update(o.ctx, func(tx *keyspace.Tx) error {

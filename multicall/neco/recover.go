@@ -35,7 +35,7 @@ func (recoverCmd) Run(o *operator) error {
 		return err
 	}
 	if s.Current != nil || s.Recovery == nil {
-		// The leader has already begun the new update.
+		// No recovery is pending. For example, the new update has already begun.
 		return nil
 	}
 

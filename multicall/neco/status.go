@@ -300,6 +300,7 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 		return s, err
 	}
 
+	// This program can have a different version than the servers.
 	newest := ""
 	for _, p := range s.Present {
 		if release.Newer(p.Version, newest) {

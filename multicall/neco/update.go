@@ -53,7 +53,8 @@ func (c updateCmd) Run(o *operator) error {
 	})
 }
 
-// requestCheck requests that the leader checks for releases. It returns an error if the leader cannot check.
+// requestCheck requests that the leader checks for releases. It returns an error if the leader cannot check. The
+// request consists of the time and the caller.
 func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	config, err := updater.LoadConfig(tx.View)
 	switch {

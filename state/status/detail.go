@@ -369,6 +369,7 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 		}
 
 		data := RelationData{InScope: true, Data: settings.Values}
+		// In a relation of the scope container, a unit sees only units with its own principal.
 		switch {
 		case m.Unit == u.Name:
 			d.LocalUnit = data

@@ -18,7 +18,8 @@ type modelsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run lists the environments, and marks the current one with a star.
+// Run lists the environments, and marks the current one with a star. The table also has a row for an environment
+// that cannot be read. In all other formats it is an error.
 func (c modelsCmd) Run(o *operator) error {
 	names, err := o.home.Names()
 	if err != nil {

@@ -572,6 +572,7 @@ func (u *upgrade) findCharm(scratch string) (*charmRelease, error) {
 		return source.find(u.o.ctx, scratch)
 	}
 
+	// Without --revision, it is the greatest revision in the repository.
 	ref := charm.Ref{Name: u.current.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision

@@ -254,6 +254,7 @@ func (c resolvedCmd) print(o *operator, s *state.State, outcome resolution) erro
 		fmt.Fprintf(o.streams.Out, "%s is already running\n", outcome.of)
 		return noteRelationErrors(o, s, outcome.of)
 	case outcome.refused != nil:
+		// This can only be state.ErrAlreadyResolved.
 		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", outcome.of)
 		return nil
 	}

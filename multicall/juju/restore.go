@@ -599,6 +599,7 @@ func setAside(name, folder, newPath string) (asideFolder, error) {
 	}
 
 	aside := asideFolder{name: name, own: own, kept: newPath}
+	// Only a symlink has a target.
 	if to, err := os.Readlink(folder); err == nil {
 		aside.link = folder
 		aside.to = to

@@ -51,7 +51,7 @@ func (c scaleCmd) Run(o *operator) error {
 		return removeUnitCmd{
 			Units:            []string{app},
 			NumUnits:         -missing,
-			unitRemovalFlags: c.unitRemovalFlags,
+			unitRemovalFlags: c.unitRemovalFlags, // with --dry-run, if it is given
 			waitFlags:        c.waitFlags,
 		}.Run(o)
 	}

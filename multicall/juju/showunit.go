@@ -77,6 +77,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUni
 		names = append(names, name)
 	}
 
+	// One read of the status gives the views of all units.
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: names})
 	if err != nil {
 		return nil, nil, err

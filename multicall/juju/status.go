@@ -234,6 +234,7 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 		return writeSummary(w, s)
 	}
 
+	// All other formats are tables.
 	t.status = s
 	return t.write(w)
 }

@@ -171,6 +171,7 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 		return nil
 	}
 
+	// The first transaction has also written the audit record.
 	return o.open(func(k *keyspace.Space) error {
 		for batch := range slices.Chunk(changes[maxBatch:], maxBatch) {
 			err := k.Update(o.ctx, func(tx *keyspace.Tx) error { return updater.Apply(tx, batch) })

@@ -189,6 +189,7 @@ func (c statusCmd) showOnce(
 		return err
 	}
 
+	// Some parts of the status change at a certain time, without a change in the store.
 	return backoff.Until(ctx, doc.changesAt, func(ctx context.Context) error {
 		return k.Await(ctx, doc.revision, keyspace.Below(""))
 	})

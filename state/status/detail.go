@@ -307,6 +307,7 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 	}
 
 	for _, r := range relations {
+		// The relation is one of the service, so it has the endpoint.
 		own, _ := r.Endpoint(u.Service)
 		unitState, isPart := view.Relations[own.Name].Relations[r.String()]
 		if !isPart {

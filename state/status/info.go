@@ -55,6 +55,7 @@ func (u Unit) AgentInfo() Info {
 
 	switch {
 	case u.State == state.UnitDown:
+		// A unit that is down always has an Info.
 		info.Current = "lost"
 		info.Message = u.Info.Message
 		info.Since = u.Since()

@@ -26,6 +26,7 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	}
 
 	o.Globs = units
+	// The units of related services are in the status already.
 	o.alone = true
 	read, err := Read(v, o)
 	if err != nil {

@@ -56,6 +56,7 @@ func Read(v *state.View, o Options) (Status, error) {
 		return s, nil
 	}
 
+	// Leave out relations that have no selected service at either end.
 	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
 		services := slices.Collect(maps.Keys(r.Services))
 		return !slices.ContainsFunc(services, in.shows)

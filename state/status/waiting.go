@@ -30,6 +30,7 @@ func (w *input) readWaiting(v *state.View) error {
 		return err
 	}
 	if leads && serves {
+		// The leader will carry out the requests.
 		return nil
 	}
 

@@ -35,7 +35,7 @@ func (c removeApplicationCmd) Run(o *operator) error {
 			k.awaitsHooks = false
 		}
 
-		// The function below replaces k.remove, and calls it.
+		// With --destroy-storage, a function replaces k.remove, and calls its former value.
 		remove := k.remove
 		if c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {

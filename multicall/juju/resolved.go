@@ -231,8 +231,11 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err e
 // nothing.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
 	skipped, ok, err := actions.SkippedHook(tx.View, of.unit, of.relation)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return nil
 	}
 
 	return console.Hint(

@@ -103,8 +103,11 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 	if lock.Bootstrapped() {
 		// An interrupted call may have restored this backup.
 		done, err := r.finishInterrupted(r.env.Dir)
-		if done || err != nil {
+		if err != nil {
 			return err
+		}
+		if done {
+			return nil
 		}
 		return console.Hint(fmt.Errorf("%s already contains a model", r.env.Dir),
 			"to restore the backup under a different name: -e NAME; to restore the same model in place: --replace")

@@ -20,8 +20,8 @@ type runResult struct {
 	down []error // an error for each unit on which the command was not run
 }
 
-// print prints the outcomes. If the command did not succeed on all units, the returned error carries the exit
-// code of juju.
+// print prints the outcomes: as text for the format plain, and as tasks under the keys of Juju 3 for any other
+// format. If the command did not succeed on all units, the returned error carries the exit code of juju.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
@@ -43,6 +43,7 @@ func (r runResult) print(format string) error {
 	}
 
 	failedErr := joinErrors(errs)
+	// The timeout has passed, or the operator has interrupted the command.
 	if r.cancelReason != "" {
 		return r.exitError([]error{timeoutError(failedErr)})
 	}

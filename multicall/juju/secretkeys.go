@@ -55,8 +55,11 @@ func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) 
 			n, unopened, err = record.Reseal(tx, ring, id)
 			return err
 		})
-		if err != nil || n == 0 {
+		if err != nil {
 			return total, unopened, state.IgnoreNotFound(err)
+		}
+		if n == 0 {
+			return total, unopened, nil
 		}
 		total += n
 	}

@@ -112,7 +112,8 @@ func (c setCredentialCmd) Run(o *operator) error {
 			now := time.Now().UTC()
 			r, err := record.Get(tx.View, secret.CredentialID)
 			if errors.Is(err, state.ErrNotFound) {
-				// This is the first credential. Its earlier revisions are removed once no unit reads them.
+				// No credential is stored yet. With AutoPrune, a later call removes revisions that no unit
+				// reads.
 				r, err = newUserSecret(tx.View, secret.CredentialID, "cloud-credential", now)
 				r.AutoPrune = true
 			}

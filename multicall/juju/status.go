@@ -109,8 +109,8 @@ func damageLines(damage []string) (lines []string) {
 	return lines
 }
 
-// readStatus reads the selected part of the status. It also reads storage and the environment's record if the
-// output shows them.
+// readStatus reads the selected part of the status, and which of its machines are confined. It also reads
+// storage and the environment's record if the output shows them.
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := c.readSelected(v)
 	if err != nil {

@@ -81,7 +81,7 @@ func (t statusTables) notes(parts []statusPart) (notes []string) {
 	return slices.Compact(notes)
 }
 
-// parts returns the parts of the screen, with the most important ones first.
+// parts returns the parts of the screen, with the most important ones first. Some parts can be empty.
 func (t statusTables) parts() (parts []statusPart) {
 	heading := console.NewTable("MODEL", "VERSION", "TIME", "STORE")
 	if t.heading != nil {

@@ -16,8 +16,11 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)
 		stopped += n
-		if err != nil || n == 0 {
+		if err != nil {
 			return stopped, err
+		}
+		if n == 0 {
+			return stopped, nil
 		}
 	}
 

@@ -152,8 +152,11 @@ func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) 
 		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
 			return lateMachines(v, tools, seen)
 		})
-		if err != nil || len(late) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(late) == 0 {
+			return nil
 		}
 
 		// Machines whose agents were never present do not count in the progress.

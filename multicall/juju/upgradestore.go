@@ -73,6 +73,7 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 		url:    charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: f.release.Revision},
 		origin: f.release.origin(channel, u.service.Series),
 	}
+	// If the channel has no track, the service follows the track of the store's answer.
 	t.origin.Channel = followedChannel(channel, f.release.Channel)
 	if u.current.Store.IsRevision(f.release.ID, f.release.Revision) {
 		// The service already runs this release.
@@ -151,6 +152,7 @@ func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string
 	}
 	t.release = f.release
 	t.store = f
+	// The name in the charm's metadata counts, which can differ from the name of the current charm.
 	t.url.Name = f.release.found.Meta.Name
 	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {
 		return t, nil

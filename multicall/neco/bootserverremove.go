@@ -84,8 +84,10 @@ func checkRemovable(v *keyspace.View, s decide.Snapshot, lrn int) error {
 // server's dead worker.
 func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 	if _, alive := s.Present[lrn]; alive {
+		// The records belong to a worker that is running.
 		return false, nil
 	}
+	// The claim is one of the records that a removal deletes together with the registration or later.
 	return v.HasUnguarded(keys.Claim(lrn))
 }
 

@@ -62,6 +62,7 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 		return view, revision, err
 	}
 
+	// The empty prefix stands for all keys.
 	await := func(ctx context.Context, revision int64) error { return k.Await(ctx, revision, keyspace.Below("")) }
 
 	// Any read shows that the store answers.

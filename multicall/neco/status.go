@@ -189,7 +189,8 @@ func (c statusCmd) showOnce(
 		return err
 	}
 
-	// Some parts of the status change at a certain time, without a change in the store.
+	// Some parts of the status change at a certain time, without a change in the store. The empty prefix stands
+	// for all keys.
 	return backoff.Until(ctx, doc.changesAt, func(ctx context.Context) error {
 		return k.Await(ctx, doc.revision, keyspace.Below(""))
 	})
@@ -332,6 +333,7 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 		for _, lrn := range s.Current.Servers {
 			d := docOf(lrn)
 			d.InUpdate = true
+			// A record of an earlier update says nothing about this one.
 			if worker, ok := s.Workers[lrn]; ok && worker.IsFor(*s.Current) {
 				d.Record = &worker
 			}
@@ -343,6 +345,7 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 
 	docs := []serverDoc{}
 	for _, lrn := range record.SortServers(slices.Collect(maps.Keys(known))) {
+		// Without a live worker, presence is empty.
 		presence, alive := s.Present[lrn]
 		d := known[lrn]
 		d.Alive = alive

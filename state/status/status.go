@@ -364,7 +364,7 @@ func takeRecord[K comparable, T any](v *state.View, kv keyspace.KeyValue, record
 	return nil
 }
 
-// machineView returns the status of a machine. A machine whose agent is not present is down.
+// machineView returns the status of a machine. A machine that runs is down if its agent is not present.
 func (w *input) machineView(m state.Machine) Machine {
 	view := Machine{
 		InstanceID:  m.InstanceID,
@@ -434,7 +434,7 @@ func (w *input) principalsOf(s state.Service) []string {
 }
 
 // relatedServices returns the services that are related to a service, by the names of the service's own
-// endpoints.
+// endpoints. A peer relation relates the service to itself.
 func (w *input) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.relationsOf[service] {

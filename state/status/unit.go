@@ -97,6 +97,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		Subordinates:  u.Subordinates,
 	}
 
+	// A unit shows its own charm only until it runs the charm of its service.
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
 	}
@@ -106,12 +107,14 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		// A unit whose agent is lost waits for the agent, not for the retry of an earlier failure.
 		view.Info = stateInfo(u, workflow.Failure)
 	}
+	// A unit that was restored from a backup can wait for an operator.
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: r.String()}
 	}
 	if w.isWaiting(u.Name) && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: waitsForProvisioner}
 	}
+	// This sets view.Running, and adds to view.Info if the hook is slow.
 	w.addRunning(u.Name, &view)
 
 	for _, p := range w.ports[u.Name] {

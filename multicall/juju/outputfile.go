@@ -101,7 +101,8 @@ func writeOutput(o *operator, path string, data []byte) error {
 	return nil
 }
 
-// replaceOrWrite does the work of [writeOutput].
+// replaceOrWrite does the work of [writeOutput]: it writes to the process's own stdout or stderr if path leads
+// there, and directly into a pipe or a device. In all other cases it replaces or creates a regular file.
 func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
 	exists := err == nil

@@ -189,8 +189,9 @@ func (u *upgrade) run() error {
 	}
 }
 
-// commit stores the new charm and points the service at it. If the service already runs that charm, it only
-// sets the options and resources that the command gives.
+// commit stores the new charm and points the service at it. If the service and its units already run that charm,
+// from the same origin, it only sets the options and resources that the command gives. It prints the outcome or,
+// in a dry run, the plan.
 func (u *upgrade) commit() error {
 	// This sets u.upgrading and u.skipped.
 	if err := u.readBehind(); err != nil {

@@ -284,7 +284,7 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		return err
 	}
 
-	kept, err := r.unpackStorage(e, r.cmd.Replace)
+	inPlace, err := r.unpackStorage(e, r.cmd.Replace)
 	if err != nil {
 		return err
 	}
@@ -295,11 +295,12 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		Adopt:    r.cmd.Adopt,
 		Fault:    r.o.parts.Fault,
 		Begun:    begun,
-		Storage:  kept,
+		Storage:  inPlace,
 		Progress: r.o.reportSteps,
 		SetAside: func(folder string) {
 			r.o.note("  the former state was replaced while it was open: its files are now in %s", folder)
 		},
+		// The environment in the store gets the identity and the tools of this directory.
 		Change: func(env *state.Environment) {
 			env.Name = e.Name
 			env.UUID = e.UUID

@@ -119,7 +119,8 @@ func (s settlement) String() string {
 }
 
 // wait waits until all units have reached the wanted state. It returns an error that explains why some units
-// have not reached it.
+// have not reached it. A waiter with drains set has no time limit as long as there is progress, and ignores
+// units in error.
 func (w *settleWaiter) wait() error {
 	limit := w.timeout
 	poll := silenceTimeout

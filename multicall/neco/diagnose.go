@@ -30,6 +30,8 @@ const (
 )
 
 // Run prints the store's records about the server. On the server itself, it also examines units, disks and logs.
+// With --bundle, it writes the output and further data to a file instead. If the store cannot be read, the
+// output has the error in place of the records.
 func (c diagnoseCmd) Run(o *operator) error {
 	lrn, isHere, err := c.chooseServer(o)
 	if err != nil {

@@ -32,7 +32,8 @@ type stepDoc struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Run prints the steps of a release's plan. It downloads the plan, except for the release of this program.
+// Run prints the steps of a release's plan: the plan of this program or, with the version of a different
+// release, a plan that it downloads. With --all, it compares the plans of the release's packages instead.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)

@@ -141,6 +141,7 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 		return nil, console.Hint(errors.New(why),
 			"to go back anyway: neco update --to "+t.Version+" --allow-downgrade")
 	}
+	// A release whose files were replaced since the refusal counts as a different one.
 	if refused := s.RefusalOf(t.Version); refused != nil && !record.Differ(refused.Sums, t.Sums) {
 		err := fmt.Errorf("release %s is refused, because it cannot be installed: %s", t.Version, refused.Why)
 		return nil, console.Hint(err, "once the release is fixed: neco update --now, then repeat this command")
@@ -148,6 +149,7 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 
 	r := s.Current
 	isInstalled := r != nil && r.Succeeded() && release.Same(r.Version, t.Version) && !record.Differ(r.Sums, t.Sums)
+	// If a newer release is known, the leader would install it unless the target is requested.
 	if isInstalled && !release.Newer(s.Release, t.Version) {
 		return c.keepInstalled(o, s, t), nil
 	}

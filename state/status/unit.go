@@ -107,7 +107,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		// A unit whose agent is lost waits for the agent, not for the retry of an earlier failure.
 		view.Info = stateInfo(u, workflow.Failure)
 	}
-	// A unit that was restored from a backup can wait for an operator.
+	// A unit that was restored from a backup waits for a check of its directory, or for an operator.
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: r.String()}
 	}
@@ -172,6 +172,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
 	key := u.Service // the map's key in w.shared, which contains the states of all relations
 	for _, r := range w.relationsOf[u.Service] {
+		// A subordinate unit takes part only in the relations with the service of its principal.
 		if !r.IsFor(*u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}

@@ -178,6 +178,7 @@ func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 // transaction. Otherwise this error would occur in the middle of the deployment.
 func (w *wanted) checkSize(name string) error {
 	url := charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}
+	// The charm has no archive yet, so the record has no checksum and no size.
 	record := state.NewCharm(url, w.Found.Charm, "", 0)
 
 	if !w.exists {

@@ -17,6 +17,7 @@ func translateArgs(args []string) []string {
 		}
 	}
 
+	// OrHelp replaces no arguments, and help COMMAND, with --help.
 	args = normalizeOptions(console.OrHelp(args))
 	at := commandAt(args)
 	if at == len(args) {

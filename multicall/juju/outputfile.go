@@ -75,6 +75,7 @@ func refuseFormat(output string, args []string) error {
 	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "-o", args[i] == "--output":
+			// The next word is the value of the option.
 			i++
 		case !strings.HasPrefix(args[i], "--output=") && !strings.HasPrefix(args[i], "-o"):
 			hinted = append(hinted, args[i])

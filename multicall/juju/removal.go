@@ -118,7 +118,8 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 // onlyRehearse makes applyAll discard its transaction.
 const onlyRehearse = true
 
-// applyAll calls check for all entities in one transaction. If rehearse is true, it discards the transaction.
+// applyAll calls check for all entities in one transaction. If rehearse is true, it discards the transaction. If
+// a check fails, it changes nothing, and returns the errors of all checks.
 func (k removalKind) applyAll(o *operator, s *state.State, names []string, rehearse bool) error {
 	check := func(tx *state.Tx) error {
 		var refused []error

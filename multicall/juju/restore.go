@@ -676,6 +676,7 @@ func (r *restore) noteStorage(e home.Environment) error {
 
 		var renewed []string
 		for _, storage := range storages {
+			// The directory of this storage does not exist yet.
 			if storage.Unit != "" && !storage.Made {
 				renewed = append(renewed, storage.ID)
 			}

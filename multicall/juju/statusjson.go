@@ -92,8 +92,8 @@ func jsonNode(value any) (*yaml.Node, error) {
 	return readJSONNode(decoder)
 }
 
-// readJSONNode reads one JSON value as a YAML node. It keeps the order of keys, and numbers as they are
-// written.
+// readJSONNode reads one JSON value as a YAML node. It keeps the order of keys, and numbers as they are written.
+// d must return numbers as [json.Number].
 func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {

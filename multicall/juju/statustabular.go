@@ -77,6 +77,7 @@ func (t statusTables) notes(parts []statusPart) (notes []string) {
 		}
 	}
 
+	// Several tables can have no space for the same columns.
 	slices.Sort(notes)
 	return slices.Compact(notes)
 }

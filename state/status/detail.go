@@ -331,6 +331,7 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	own, _ := r.Endpoint(u.Service)
 	other := r.Other(u.Service)
 	otherApp, err := v.AppSettings(r.ID, other.Service)
+	// Damaged settings are shown as empty.
 	if skip(v, err) != nil {
 		return d, err
 	}

@@ -49,9 +49,9 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	return nil
 }
 
-// explain sets the reason why the unit waits, and the operator's possible answers. It uses the first case
-// that applies. The cases go from outer causes, such as the unit's machine, to inner causes, such as its
-// hooks.
+// explain sets the reason why the unit waits, and the operator's possible answers. It uses the first case that
+// applies. The cases go from outer causes, such as the unit's machine, to inner causes, such as its hooks. m is
+// the unit's machine, or the zero value if the unit has none.
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	relation, r := view.RelationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})

@@ -121,6 +121,7 @@ func (w *input) readUnits(v *state.View) error {
 	for service := range w.chosen {
 		for _, r := range w.relationsOf[service] {
 			if other := r.Other(service).Service; !w.chosen[other].shown {
+				// Without w.Related, the status shows these units only in their relations.
 				related[other] = part{shown: w.Related, whole: true}
 			}
 		}

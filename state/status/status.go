@@ -86,6 +86,7 @@ func (w *input) buildViews() Status {
 		s.Relations[r.String()] = relationView(r)
 	}
 	for i := range w.units {
+		// A unit of a service that is not shown is added only to its relations.
 		w.addUnit(&s, &w.units[i])
 	}
 
@@ -192,6 +193,7 @@ func (w *input) findMissing() {
 	for _, u := range w.units {
 		if _, exists := w.services[u.Service]; !exists {
 			missingServices[u.Service] = true
+			// With this record, the status shows the service and its units.
 			w.services[u.Service] = state.Service{Name: u.Service, Life: state.Alive}
 		}
 

@@ -433,6 +433,7 @@ func (u *upgrade) describeMove() string {
 	if u.target.url == current {
 		switch {
 		case len(u.upgrading) == 0:
+			// Only the origin changes, such as its channel.
 			return fmt.Sprintf("application %q already runs %s, and follows channel %s",
 				app, current, u.target.origin.Channel)
 		case u.cmd.DryRun:

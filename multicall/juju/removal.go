@@ -179,6 +179,7 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
 		isLeaving := leaves(name) || leaves(u.Principal)
+		// Info is never nil for an error of the unit itself.
 		installFailed := relation == "" && u.Info.Hook == "install"
 		if isLeaving && installFailed {
 			// The unit does not wait for an answer to this error.

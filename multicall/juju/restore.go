@@ -213,6 +213,7 @@ func (r *restore) replaceInPlace() error {
 	}
 
 	r.env = e
+	// The directory of the default store may have been lost.
 	if err := os.MkdirAll(filepath.Dir(e.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot create the state's directory: %w", err)
 	}
@@ -422,6 +423,7 @@ func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (inPlace 
 		s.ID = id
 
 		name := backupfile.StorageName(s.Machine, id)
+		// The backup may lack the content of a storage.
 		if !r.archive.Has(name) {
 			continue
 		}

@@ -101,6 +101,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
 		return nil
 	case a.action.Code != nil:
+		// The command has run to its end.
 		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
 	case a.action.Status == actions.Failed || reason == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)

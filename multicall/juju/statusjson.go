@@ -130,6 +130,7 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 // newJujuStatus returns the status under Juju 3's keys and bijou's own.
 func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
+		// For programs written for Juju, every model consists of machines, and is available.
 		Model: jujuModel{
 			Name:       s.Environment.Name,
 			Type:       "iaas",

@@ -20,7 +20,7 @@ type bootserverRemoveCmd struct {
 }
 
 // Run unregisters all of the servers, or none. It also accepts a server that is not registered but still has
-// records.
+// records. It prints how a running or stopped update can go on without them.
 func (c bootserverRemoveCmd) Run(o *operator) error {
 	servers, err := c.parse()
 	if err != nil {

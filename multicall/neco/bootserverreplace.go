@@ -107,6 +107,7 @@ func checkReplaceable(s decide.Snapshot, lrn int) error {
 // remaining servers. It returns an error if there is no such member.
 func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
+		// --member names a member of the cluster in which neco keeps its own keys.
 		return map[string]string{o.url: c.Member}, nil
 	}
 

@@ -17,7 +17,8 @@ type historyCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Run prints the newest updates or, with --audit, the newest changes by operators.
+// Run prints the newest updates or, with --audit, the newest changes by operators. If the number of entries is
+// 0, it prints all of them.
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {
 		return console.Usage(fmt.Errorf("invalid number of updates %d: want 0 or more", c.N))

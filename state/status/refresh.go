@@ -79,6 +79,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 
 		switch kind + "/" {
 		case keys.Units:
+			// A shorter key names no unit.
 			all = all || len(parts) < 2
 			units = append(units, strings.Join(parts[:min(2, len(parts))], "/"))
 		case keys.Uniters:

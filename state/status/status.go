@@ -180,6 +180,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
+	// This adds to w.trouble.
 	w.addWaiting()
 	return w, nil
 }

@@ -18,7 +18,8 @@ type modelsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run lists the environments, and marks the current one with a star.
+// Run lists the environments, and marks the current one with a star. The table also has a row for an environment
+// that cannot be read. In all other formats it is an error.
 func (c modelsCmd) Run(o *operator) error {
 	names, err := o.home.Names()
 	if err != nil {
@@ -50,7 +51,8 @@ type modelRow struct {
 	message          string // why the store cannot be read
 }
 
-// printModels prints a table of the environments. It reads all of them at once, since each may be slow.
+// printModels prints a table of the environments, with a star after the current one. It reads all of them at
+// once, since each may be slow. Without environments, it prints only a hint.
 func (o *operator) printModels(names []string, current string) error {
 	if len(names) == 0 {
 		o.note("there is no model; to create one: juju bootstrap")
@@ -82,8 +84,9 @@ func (o *operator) printModels(names []string, current string) error {
 // modelTimeout is how long the list waits for a store.
 const modelTimeout = 2 * time.Second
 
-// readModel reads one environment for the list. It never fails: the row shows an error of the store. The model
-// counts as available if bijou cannot find out whether its process runs.
+// readModel reads one environment for the list. It never fails: the row shows an error of the store as the
+// model's status. Without such an error, the status says whether the environment's background process runs. The
+// model counts as available if bijou cannot find out.
 func (o *operator) readModel(name string) modelRow {
 	e, err := o.home.Environment(name)
 	if err != nil {
@@ -91,6 +94,7 @@ func (o *operator) readModel(name string) modelRow {
 	}
 
 	r := modelRow{provider: e.Provider, status: "available", store: text.HideSecrets(e.State)}
+	// The store of such an environment may be gone already.
 	if e.Phase == home.Removing {
 		r.status = "destroying"
 		return r

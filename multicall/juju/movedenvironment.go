@@ -42,6 +42,7 @@ func (o *operator) checkStopped(e home.Environment) error {
 // is the case if the environment's store is a file, and a different directory holds the claim of machine 0.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" {
+		// This host has no directory of the environment.
 		return nil
 	}
 	if !strings.HasPrefix(e.State, "sqlite:") {
@@ -127,7 +128,8 @@ func relocateState(e home.Environment) (home.Environment, error) {
 
 // claimMachine claims the machine for this directory, and waits until a process on this host that runs the
 // machine from a different directory has ended. It does nothing if the claim belongs to this directory already,
-// or if the environment has no such machine.
+// or if the environment has no such machine. claimMachine returns an error, and claims nothing, if that process
+// would not learn that it has lost the claim.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Claims.Holder(e.MachineDir(id))
 	if err != nil {
@@ -148,7 +150,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		}
 
 		// If the state lies inside this directory, the old process may use a different copy of the state. It
-		// then does not learn that it has lost the claim.
+		// then does not learn that it has lost the claim, so it must end first.
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
 		isHolderAlive := held && o.parts.Claims.IsAlive(old)
 		if isHolderAlive && isStateInside {
@@ -171,6 +173,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	if err != nil {
 		return err
 	}
+	// No process in a different directory has run the machine.
 	if !held || old.SamePlace(here) {
 		return nil
 	}
@@ -179,9 +182,9 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	return o.awaitHolderEnd(old)
 }
 
-// awaitHolderEnd waits until the process that ran the machine has ended. If the process does not end in
-// time, awaitHolderEnd prints a warning and lets the machine start here. The process has lost its claim, so it
-// can no longer write.
+// awaitHolderEnd waits until the process that ran the machine has ended. If the process does not end in time, or
+// is suspended and so cannot end, awaitHolderEnd prints a warning and lets the machine start here. The process
+// has lost its claim, so it can no longer write. awaitHolderEnd does not wait for a process on a different host.
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
@@ -201,16 +204,16 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 		return nil
 	}
 
-	state, hint := o.describeHolder(old)
+	condition, hint := o.describeHolder(old)
 	o.note("warning: %s %s; it can no longer write, but a hook that it has started may still be running",
-		old, state)
+		old, condition)
 	o.note("hint: %s", hint)
 	return nil
 }
 
 // describeHolder returns the end of a sentence about a holder whose process does not end, and a hint with the
 // command that ends the process.
-func (o *operator) describeHolder(old state.Holder) (state, hint string) {
+func (o *operator) describeHolder(old state.Holder) (condition, hint string) {
 	if o.parts.Claims.IsStopped(old) {
 		return "is suspended, and cannot end", fmt.Sprintf("to end it: kill -9 %d; to let it continue: kill -CONT %[1]d",
 			old.PID)

@@ -33,6 +33,7 @@ func (c operationsCmd) Run(o *operator) error {
 		return console.Usage(errors.New("cannot list actions: --limit and --offset must not be negative"))
 	}
 
+	// --units selects actions as a unit among the arguments does.
 	c.Which = append(c.Which, c.Units...)
 	chosen, err := readChosen(o, c.readActions)
 	if err != nil {
@@ -48,6 +49,7 @@ func (c operationsCmd) Run(o *operator) error {
 	docs := make([]actionDoc, 0, len(chosen))
 	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "TOOK", "MESSAGE")
 	for _, a := range chosen {
+		// The list leaves out the actions' output, which can be long.
 		docs = append(docs, newActionDoc(a, actions.Output{}))
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
 			a.Enqueued.Local().Format(time.DateTime), actionTook(a), text.FirstLine(a.Message))
@@ -114,6 +116,7 @@ func actionTitle(a actions.Action) string {
 
 	title := []rune(text.FirstLine("run: " + strings.Join(a.Command, " ")))
 	if len(title) > 40 {
+		// With the three dots, the title has 40 characters.
 		return string(title[:37]) + "..."
 	}
 

@@ -133,7 +133,8 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	return errors.Join(err, s.Close())
 }
 
-// reportSteps shows the progress of a long job of the command.
+// reportSteps shows the progress of a long job of the command. It does nothing without a progress bar, or if the
+// size of the job is unknown.
 func (o *operator) reportSteps(s state.Steps) {
 	if o.bar != nil && s.Total > 0 {
 		o.bar.At(s.What, s.Done, s.Total)
@@ -143,8 +144,8 @@ func (o *operator) reportSteps(s state.Steps) {
 // reportInterval is short enough for the progress bar to appear promptly and to move smoothly.
 const reportInterval = 100 * time.Millisecond
 
-// reportDuring runs one step of a long job. During the step it keeps the progress bar moving, since a long
-// step would otherwise look like a hang.
+// reportDuring runs one step of a long job. During the step it keeps the progress bar moving, since a long step
+// would otherwise look like a hang. It returns the step's error.
 func (o *operator) reportDuring(s state.Steps, step func() error) error {
 	// With the buffer, the step's goroutine can end even after a panic in this goroutine.
 	ended := make(chan error, 1)
@@ -171,7 +172,8 @@ func (o *operator) silenced() *operator {
 	return &silent
 }
 
-// update runs f in one update of the chosen environment's state.
+// update runs f in one update of the chosen environment's state. f runs again after a conflict with another
+// process's change.
 func (o *operator) update(f func(tx *state.Tx) error) error {
 	return o.openChosen(func(s *state.State) error { return s.Update(o.ctx, f) })
 }
@@ -192,7 +194,7 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 
 // warnIfDown warns if the environment's background process does not run, since changes then have no effect yet on
 // machine 0. Agents of other machines have processes of their own. A command that opens the environment several times
-// warns once.
+// warns once. It prints nothing if it cannot find out.
 func (o *operator) warnIfDown(e home.Environment) {
 	if o.hasWarned {
 		return

@@ -87,6 +87,7 @@ func (r *optionReader) readOption(name, text string) (any, error) {
 
 // readOptions reads a service's options from a YAML file, or from stdin if path is "-".
 func (r *optionReader) readOptions(path string) (map[string]any, error) {
+	// A word that is neither OPTION=VALUE nor a file is a mistake in the command line.
 	if _, err := os.Stat(path); err != nil && path != "-" {
 		return nil, console.Usage(fmt.Errorf("cannot read options: %w", err))
 	}

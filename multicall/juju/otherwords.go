@@ -17,6 +17,7 @@ func translateArgs(args []string) []string {
 		}
 	}
 
+	// OrHelp replaces no arguments, and help COMMAND, with --help.
 	args = normalizeOptions(console.OrHelp(args))
 	at := commandAt(args)
 	if at == len(args) {
@@ -102,7 +103,8 @@ func namespaceOptions() []string {
 }
 
 // countIgnored returns how many words at the beginning of args belong to an option of Juju that bijou ignores:
-// the option and, as a separate word, its value. It returns 0 if args begin with any other word.
+// the option and, as a separate word, its value. It returns 0 if args begin with any other word. args must not
+// be empty.
 func countIgnored(args []string) int {
 	option, _, joined := strings.Cut(args[0], "=")
 	switch {
@@ -181,6 +183,7 @@ func helpTopic(word string) string {
 }
 
 // logWords returns the arguments of juju debug-log that correspond to the words of compose's or kubectl's logs.
+// Without an option to follow the log, it adds --no-tail, since debug-log follows the log on a terminal.
 func logWords(words []string) []string {
 	var translated []string
 	isFollow := func(word string) bool { return word == "-f" || word == "--follow" || word == "--follow=true" }
@@ -197,6 +200,7 @@ func logWords(words []string) []string {
 		}
 
 		isSelector := isSelectorOption(option, next)
+		// Only the whole word -n can be kubectl's option: -n=5 is a number of lines.
 		isNamespace := isNamespaceOption(words[i], next)
 		wantsValue := isSelector || isNamespace || option == "--tail" || option == "--since-time"
 		if wantsValue && !joined && hasNext {
@@ -206,6 +210,7 @@ func logWords(words []string) []string {
 
 		switch {
 		case isSelector:
+			// The value is LABEL=APPLICATION.
 			_, app, _ := strings.Cut(value, "=")
 			translated = append(translated, app)
 		case isNamespace:
@@ -302,14 +307,16 @@ func withoutKind(words []string) []string {
 	return words
 }
 
-// describeWords translates the arguments of kubectl describe and docker inspect. It returns the juju command that
-// shows the named object, such as show-unit or show-secret, and its arguments. For a kind without a name it
-// returns "describe" and the unchanged arguments.
+// describeWords translates the arguments of kubectl describe and docker inspect. It returns the juju command
+// that shows the named object, such as show-unit or show-secret, and its arguments. For a kind without a name it
+// returns "describe" and the unchanged arguments. For any other words, it returns show-unit with these words.
 func describeWords(words []string) []string {
 	if len(words) == 0 {
+		// show-unit prints that it needs a unit's name.
 		return []string{"show-unit"}
 	}
 	if len(words) > 1 && isKind(words[0]) && !strings.HasPrefix(words[1], "-") {
+		// The words KIND NAME become KIND/NAME.
 		words = append([]string{words[0] + "/" + words[1]}, words[2:]...)
 	}
 
@@ -336,8 +343,8 @@ func describeWords(words []string) []string {
 }
 
 // backupWords translates the arguments of Juju's create-backup. It returns the arguments of juju backup: the
-// options and the file. The file is the value of --filename or, without that option, has the name that Juju would
-// choose.
+// options and the file. The file is the value of --filename or, without that option, has the name that Juju
+// would choose. It drops all other words, which are notes in Juju.
 func backupWords(words []string, now time.Time) []string {
 	file := ""
 	var options []string

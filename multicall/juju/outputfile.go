@@ -45,8 +45,8 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 		return err
 	}
 
-	written := writeOutput(o, c.outputFile(), printed.Bytes())
-	return errors.Join(err, written)
+	writeErr := writeOutput(o, c.outputFile(), printed.Bytes())
+	return errors.Join(err, writeErr)
 }
 
 // refuseFormat returns an error if output is a format, as for kubectl's -o, since Juju's -o names a file. The
@@ -60,10 +60,12 @@ func refuseFormat(output string, args []string) error {
 	case "jsonpath", "jsonpath-as-json", "go-template", "custom-columns":
 		format = "json"
 	case "wide", "name", "table", "tabular":
+		// A table is the default, and needs no --format.
 		format = ""
 	default:
 		return nil
 	}
+	// These are the words after the command.
 	if slices.ContainsFunc(args[min(len(args), commandAt(args)+1):], isKind) {
 		return nil
 	}
@@ -73,6 +75,7 @@ func refuseFormat(output string, args []string) error {
 	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "-o", args[i] == "--output":
+			// The next word is the value of the option.
 			i++
 		case !strings.HasPrefix(args[i], "--output=") && !strings.HasPrefix(args[i], "-o"):
 			hinted = append(hinted, args[i])
@@ -99,7 +102,8 @@ func writeOutput(o *operator, path string, data []byte) error {
 	return nil
 }
 
-// replaceOrWrite does the work of [writeOutput].
+// replaceOrWrite does the work of [writeOutput]: it writes to the process's own stdout or stderr if path leads
+// there, and directly into a pipe or a device. In all other cases it replaces or creates a regular file.
 func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
 	exists := err == nil

@@ -73,8 +73,8 @@ func (o *operator) sweepCharms(s *state.State) {
 	}
 }
 
-// settle upgrades the service. It begins again if somebody else has upgraded the service in the meantime. base is
-// the committed state. settle writes to s, which is base or a rehearsal of base.
+// settle upgrades the service. It begins again whenever somebody else has upgraded the service in the meantime.
+// base is the committed state. settle writes to s, which is base or a rehearsal of base.
 func (c refreshCmd) settle(o *operator, base *state.State, s state.Writer) error {
 	err := c.upgrade(o, base, s)
 	for errors.Is(err, errServiceMoved) {
@@ -105,7 +105,7 @@ func (c refreshCmd) upgrade(o *operator, base *state.State, s state.Writer) erro
 }
 
 // prepare reads the service, finds the new charm, and reads the options and resources that the command gives for
-// it.
+// it. scratch is a directory for files that the command downloads or unpacks.
 func (u *upgrade) prepare(scratch string) error {
 	err := u.state.View(u.o.ctx, func(v *state.View) (err error) {
 		u.service, err = v.Service(u.cmd.Service)
@@ -189,9 +189,11 @@ func (u *upgrade) run() error {
 	}
 }
 
-// commit stores the new charm and points the service at it. If the service already runs that charm, it only
-// sets the options and resources that the command gives.
+// commit stores the new charm and points the service at it. If the service and its units already run that charm,
+// from the same origin, it only sets the options and resources that the command gives. It prints the outcome or,
+// in a dry run, the plan.
 func (u *upgrade) commit() error {
+	// This sets u.upgrading and u.skipped.
 	if err := u.readBehind(); err != nil {
 		return err
 	}
@@ -199,6 +201,7 @@ func (u *upgrade) commit() error {
 	isCurrent := u.target.url == u.current.URL
 	changesOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
 	if isCurrent && len(u.upgrading) == 0 && !changesOrigin {
+		// Neither the service nor a unit has to switch.
 		return u.commitGiven()
 	}
 
@@ -221,17 +224,20 @@ func (u *upgrade) commit() error {
 		return err
 	}
 
+	// In a dry run, u.state is a rehearsal, and nothing was committed.
 	if u.cmd.DryRun {
 		u.printPlan()
 		return nil
 	}
 
+	// The charm is new to the environment, so warn of features, calls and packages that it may lack.
 	if release != nil {
 		u.o.noteUnsupported(release.found.Charm, u.service.PromisedVersion())
 		u.o.noteCalls(release.found.Path)
 		u.o.notePackages(release)
 	}
 
+	// If the environment has assigned the revision, the charm's directory also gets it.
 	u.writeRevision()
 	u.noteSkipped()
 	u.o.note("%s", u.describeMove())
@@ -255,9 +261,10 @@ func (u *upgrade) commitGiven() error {
 	return nil
 }
 
-// writeUpgrade writes the upgrade in one transaction. It adds record, the record of the target's charm, unless
-// the environment already has the charm. It returns errServiceMoved if the service's charm has changed since it
-// was read.
+// writeUpgrade writes the upgrade in one transaction, with the options, resources and trust that the command
+// gives. record is the record of the target's charm. It is not added if the target has no release, since the
+// environment then already has the charm. With --retry, failed hooks run again. writeUpgrade returns
+// errServiceMoved if the service's charm has changed since it was read.
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	now, err := tx.Service(u.service.Name)
 	if err != nil {
@@ -277,6 +284,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	spec := state.UpgradeSpec{
 		Charm:  u.target.url,
 		Origin: u.target.origin,
+		// A kept charm can have a different name, as from an earlier --switch.
 		Switch: u.cmd.Switch != "" || u.target.kept,
 		At:     time.Now(),
 		Force:  u.isForced(),
@@ -318,12 +326,15 @@ func (u *upgrade) retryFailedHooks(tx *state.Tx) error {
 	return nil
 }
 
-// readGiven reads the options and resources of the command, as the new charm declares them.
+// readGiven reads the options and resources of the command, as the new charm declares them. It also downloads
+// the resources of a charm from the store, and stores the content of all resources. The upgrade attaches them
+// later. In a rehearsal it neither downloads nor stores anything.
 func (u *upgrade) readGiven(scratch string) error {
 	var newCharm *charm.Charm
 	if r := u.target.release; r != nil {
 		newCharm = r.found.Charm
 	} else {
+		// The environment already has the charm.
 		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
 			return v.Charm(u.target.url.String())
 		})
@@ -347,6 +358,7 @@ func (u *upgrade) readGiven(scratch string) error {
 	if err != nil {
 		return err
 	}
+	// Downloaded resources get the store as their origin. A nil release has none.
 	u.target.release.markDownloaded(u.resources)
 	return nil
 }
@@ -421,6 +433,7 @@ func (u *upgrade) describeMove() string {
 	if u.target.url == current {
 		switch {
 		case len(u.upgrading) == 0:
+			// Only the origin changes, such as its channel.
 			return fmt.Sprintf("application %q already runs %s, and follows channel %s",
 				app, current, u.target.origin.Channel)
 		case u.cmd.DryRun:
@@ -475,6 +488,7 @@ func (u *upgrade) printPlan() {
 // environment has, or the greatest revision at the current charm's origin.
 func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
+	// juju rollback has chosen an earlier charm.
 	if c.back != nil {
 		return keptTarget(*c.back)
 	}
@@ -502,6 +516,7 @@ func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
 		if err != nil {
 			return upgradeTarget{}, err
 		}
+		// A charm that the environment has takes precedence over the files on this host.
 		if kept != nil {
 			return keptTarget(*kept)
 		}
@@ -530,6 +545,7 @@ func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
 	}
 
 	isNewer := url.Name != u.current.URL.Name || url.Revision > u.current.URL.Revision
+	// Otherwise the files have a revision that the service has already had, so they need a new one.
 	if c.Revision != nil || isNewer {
 		return t, nil
 	}
@@ -558,6 +574,7 @@ func (u *upgrade) findCharm(scratch string) (*charmRelease, error) {
 		return source.find(u.o.ctx, scratch)
 	}
 
+	// Without --revision, it is the greatest revision in the repository.
 	ref := charm.Ref{Name: u.current.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision

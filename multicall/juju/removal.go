@@ -77,7 +77,8 @@ func (k removalKind) confirm(o *operator, names []string) error {
 }
 
 // removeAll removes the entities of these names. If the check of any entity fails, it removes none. It asks for
-// confirmation if the kind requires it.
+// confirmation if the kind requires it. If a later step fails, and entities are removed one after another, those
+// before the failure stay removed.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if k.asks && !r.DryRun {
@@ -102,9 +103,14 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		o.noteAffected(untilGone, names...)
 	}
 
-	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
+	if err := r.printRemoved(o, k, names); err != nil {
 		return err
 	}
+	if !k.awaitsHooks {
+		return nil
+	}
+
+	// A unit in error does not run the hooks that the removal waits for.
 	o.noteBlockedRemoval(s, names)
 	return nil
 }
@@ -112,7 +118,8 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 // onlyRehearse makes applyAll discard its transaction.
 const onlyRehearse = true
 
-// applyAll calls check for all entities in one transaction. If rehearse is true, it discards the transaction.
+// applyAll calls check for all entities in one transaction. If rehearse is true, it discards the transaction. If
+// a check fails, it changes nothing, and returns the errors of all checks.
 func (k removalKind) applyAll(o *operator, s *state.State, names []string, rehearse bool) error {
 	check := func(tx *state.Tx) error {
 		var refused []error
@@ -172,6 +179,7 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
 		isLeaving := leaves(name) || leaves(u.Principal)
+		// Info is never nil for an error of the unit itself.
 		installFailed := relation == "" && u.Info.Hook == "install"
 		if isLeaving && installFailed {
 			// The unit does not wait for an answer to this error.
@@ -195,6 +203,7 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 		return err
 	}
 
+	// This sets k.asks.
 	k = r.asking(o, k)
 	k.details = slices.Concat(r.describeStorage(storages, names), describeMachines(units, names))
 	k.alongside = unitsOf(units, names)
@@ -218,6 +227,7 @@ func (r unitRemovalFlags) describeStorage(storages []state.Storage, names []stri
 	for _, storage := range storages {
 		service, _, _ := strings.Cut(storage.Unit, "/")
 		isTheirs := slices.Contains(names, storage.Unit) || slices.Contains(names, service)
+		// Storage that was not created yet has no content.
 		if !isTheirs || !storage.Made {
 			continue
 		}
@@ -245,7 +255,8 @@ func unitsOf(units []state.Unit, services []string) (names []string) {
 }
 
 // describeMachines returns a line about each machine on which the removal of the units or services in names
-// leaves no units. Juju removes such machines, and bijou keeps them.
+// leaves no units. Juju removes such machines, and bijou keeps them. It leaves out machine 0, which always
+// stays.
 func describeMachines(units []state.Unit, names []string) (lines []string) {
 	// For each machine that has units, whether one of them stays.
 	keepsUnit := map[string]bool{}

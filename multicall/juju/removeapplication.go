@@ -13,7 +13,8 @@ type removeApplicationCmd struct {
 	waitFlags
 }
 
-// Run marks the services as dying, once it has found all of them. With --force it removes them at once.
+// Run marks the services as dying, one after another, once it has found all of them. With --force it removes
+// them at once. With --destroy-storage it first marks the storage of their units for removal.
 func (c removeApplicationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error {
@@ -34,6 +35,7 @@ func (c removeApplicationCmd) Run(o *operator) error {
 			k.awaitsHooks = false
 		}
 
+		// With --destroy-storage, a function replaces k.remove, and calls its former value.
 		remove := k.remove
 		if c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {

@@ -17,7 +17,8 @@ type removeMachineCmd struct {
 	KeepInstance bool `hidden:"" help:"Refused: a setting decides which instances stay."`
 }
 
-// Run marks all machines as dying, or none.
+// Run marks all machines as dying, or none. With --force it first checks that all machines exist, and then
+// removes each, with its units, without waiting for agents.
 func (c removeMachineCmd) Run(o *operator) error {
 	if c.KeepInstance {
 		return console.Hint(console.Usage(errors.New("cannot keep the instance of a single machine: the setting provisioner-harvest-mode decides which instances stay")),

@@ -18,7 +18,8 @@ type removeRelationCmd struct {
 	waitFlags
 }
 
-// Run marks the relation as dying. With --force it also removes the relation at once.
+// Run marks the relation as dying, and prints the errors that keep units in the relation. With --force it
+// removes the relation at once, and prints no such errors.
 func (c removeRelationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var r state.Relation
@@ -52,6 +53,7 @@ func (c removeRelationCmd) Run(o *operator) error {
 func holdsRelation(u status.Unit, inError string, id int) bool {
 	name := state.Relation{ID: id}.String()
 	for _, group := range u.Relations {
+		// A unit that has not entered the relation has no last hooks to run.
 		if r, in := group.Relations[name]; in && r.State != state.RelationStart {
 			return inError == "" || inError == name
 		}

@@ -37,6 +37,7 @@ func (c removeSecretCmd) Run(o *operator) error {
 		}
 
 		for _, r := range chosen {
+			// Revision 0 stands for the whole secret.
 			if _, err := record.Remove(tx, r, c.Revision); err != nil {
 				return err
 			}

@@ -17,7 +17,8 @@ type removeUnitCmd struct {
 	waitFlags
 }
 
-// Run marks all units as dying, or none. With --force it removes them at once.
+// Run marks all units as dying, or none. With --force it first checks all units, and then removes one after
+// another at once. With --destroy-storage it also marks their storage for removal.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		k := removalKind{
@@ -47,8 +48,8 @@ func (c removeUnitCmd) Run(o *operator) error {
 	})
 }
 
-// chooseUnits returns the units to remove. With --num-units these are the newest units of each application, not
-// counting units that are already being removed.
+// chooseUnits returns the units to remove: the units that the arguments name or, with --num-units, the newest
+// units of each application that the arguments name. It does not count units that are already being removed.
 func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 	if c.NumUnits == 0 {
 		return c.Units, nil

@@ -36,7 +36,9 @@ func (e errorOf) String() string {
 	return fmt.Sprintf("relation %q of unit %q", e.relation, e.unit)
 }
 
-// Run resolves all errors, or none. If there is nothing to resolve, it prints a line and returns nil.
+// Run resolves all errors that the arguments or --all select, or none. If there is nothing to resolve, it prints
+// a line and returns nil. If the first argument is the id of a machine, it instead retries the start of
+// machines.
 func (c resolvedCmd) Run(o *operator) error {
 	switch {
 	case c.All && len(c.Targets) > 0:
@@ -198,6 +200,7 @@ func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf)
 // other units are still resolved.
 func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err error) {
 	outcome = resolution{of: of, retry: retry}
+	// The unit's record is not needed, but the unit must exist.
 	if _, err = tx.Unit(of.unit); err != nil {
 		return outcome, err
 	}
@@ -211,6 +214,7 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err e
 	if err != nil {
 		return outcome, err
 	}
+	// An answer for a relation does not accept the loss of the unit's storage.
 	if of.relation == "" {
 		outcome.storage = mark.Storage
 	}
@@ -227,8 +231,11 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err e
 // nothing.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
 	skipped, ok, err := actions.SkippedHook(tx.View, of.unit, of.relation)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return nil
 	}
 
 	return console.Hint(
@@ -250,6 +257,7 @@ func (c resolvedCmd) print(o *operator, s *state.State, outcome resolution) erro
 		fmt.Fprintf(o.streams.Out, "%s is already running\n", outcome.of)
 		return noteRelationErrors(o, s, outcome.of)
 	case outcome.refused != nil:
+		// This can only be state.ErrAlreadyResolved.
 		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", outcome.of)
 		return nil
 	}

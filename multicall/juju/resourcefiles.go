@@ -111,7 +111,8 @@ func charmOf(v *state.View, service string) (state.Charm, error) {
 	return v.Charm(s.Charm)
 }
 
-// noteMissingResources prints a hint for each resource that the charm declares and that has no file.
+// noteMissingResources prints a hint for each resource that the charm declares and that has no file. It leaves
+// out resources that are not files, since they cannot be attached.
 func (o *operator) noteMissingResources(meta *charm.Meta, service string, files map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)

@@ -31,7 +31,8 @@ type resourceInfo struct {
 	Origin      string `json:"origin,omitempty" yaml:"origin,omitempty"`
 }
 
-// Run prints the resources that the charm declares, and the file given for each.
+// Run prints the resources that the charm of an application declares, and the file given for each. A unit stands
+// for its application.
 func (c resourcesCmd) Run(o *operator) error {
 	infos, err := readChosen(o, func(v *state.View) (map[string]resourceInfo, error) {
 		if charm.IsUnit(c.Service) {
@@ -81,6 +82,7 @@ func resourceInfos(meta charm.Meta, given []resources.Resource) map[string]resou
 		if info.Type == "" {
 			info.Type = "file"
 		}
+		// A resource that is not a file has no name of a file.
 		info.File, _ = meta.ResourceFile(name)
 		infos[name] = info
 	}

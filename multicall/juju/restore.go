@@ -33,7 +33,8 @@ type restoreCmd struct {
 	Check   bool   `help:"Only check the file, and print its content."`
 }
 
-// Run restores the environment and starts its background process.
+// Run restores the environment and starts its background process. With --check it only checks the backup, and
+// prints the header of the file.
 func (c restoreCmd) Run(o *operator) error {
 	if c.Check {
 		header, err := copying.CheckBackup(c.File)
@@ -66,6 +67,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	}
 
 	o.name = cmp.Or(o.name, os.Getenv("JUJU_ENV"), env.Name)
+	// newEnvironment only returns a record: nothing is created yet.
 	e, err := bootstrapCmd{Provider: env.Provider, State: c.State}.newEnvironment(o)
 	if err != nil {
 		return err
@@ -99,15 +101,20 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 		return r.replaceInPlace()
 	}
 	if lock.Bootstrapped() {
+		// An interrupted call may have restored this backup.
 		done, err := r.finishInterrupted(r.env.Dir)
-		if done || err != nil {
+		if err != nil {
 			return err
+		}
+		if done {
+			return nil
 		}
 		return console.Hint(fmt.Errorf("%s already contains a model", r.env.Dir),
 			"to restore the backup under a different name: -e NAME; to restore the same model in place: --replace")
 	}
 
 	if r.cmd.Replace {
+		// The directory is lost, but the new environment replaces the former one, and keeps its uuid.
 		r.env.UUID = env.UUID
 	}
 
@@ -177,7 +184,9 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	return env.UUID, nil
 }
 
-// replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it.
+// replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it. With
+// --state, it moves the environment to that store. It returns an error if an agent of the environment runs on
+// this host.
 func (r *restore) replaceInPlace() error {
 	e, err := home.Load(r.env.Dir)
 	if err != nil {
@@ -196,6 +205,7 @@ func (r *restore) replaceInPlace() error {
 
 	oldStateURL := e.State
 	if r.cmd.State != "" {
+		// The model keeps copies of the credentials in the files that the URL names.
 		e.State, err = e.KeepCredentials(r.env.State)
 		if err != nil {
 			return err
@@ -203,9 +213,12 @@ func (r *restore) replaceInPlace() error {
 	}
 
 	r.env = e
+	// The directory of the default store may have been lost.
 	if err := os.MkdirAll(filepath.Dir(e.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot create the state's directory: %w", err)
 	}
+	// The result does not matter here, since the backup is restored in either case. findWhole only prints a
+	// note, or returns an error if the store cannot be read.
 	if _, err := r.findWhole(e); err != nil {
 		return err
 	}
@@ -222,6 +235,7 @@ func (r *restore) replaceInPlace() error {
 	if err := e.Save(); err != nil {
 		return err
 	}
+	// These are copies that only the old URL names.
 	if err := e.DropCredentials(); err != nil {
 		return err
 	}
@@ -261,8 +275,8 @@ func (r *restore) restoreStore(e home.Environment, providerSHA256 string) error 
 	return err
 }
 
-// fillStore restores the backup's files and keys. It calls begun once the store differs from its former
-// content.
+// fillStore restores the backup's files and keys, and prints notes about the result. It calls begun once the
+// store differs from its former content.
 func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun func()) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
@@ -271,7 +285,7 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		return err
 	}
 
-	kept, err := r.unpackStorage(e, r.cmd.Replace)
+	inPlace, err := r.unpackStorage(e, r.cmd.Replace)
 	if err != nil {
 		return err
 	}
@@ -282,11 +296,12 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		Adopt:    r.cmd.Adopt,
 		Fault:    r.o.parts.Fault,
 		Begun:    begun,
-		Storage:  kept,
+		Storage:  inPlace,
 		Progress: r.o.reportSteps,
 		SetAside: func(folder string) {
 			r.o.note("  the former state was replaced while it was open: its files are now in %s", folder)
 		},
+		// The environment in the store gets the identity and the tools of this directory.
 		Change: func(env *state.Environment) {
 			env.Name = e.Name
 			env.UUID = e.UUID
@@ -408,6 +423,7 @@ func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (inPlace 
 		s.ID = id
 
 		name := backupfile.StorageName(s.Machine, id)
+		// The backup may lack the content of a storage.
 		if !r.archive.Has(name) {
 			continue
 		}
@@ -589,6 +605,7 @@ func setAside(name, folder, newPath string) (asideFolder, error) {
 	}
 
 	aside := asideFolder{name: name, own: own, kept: newPath}
+	// Only a symlink has a target.
 	if to, err := os.Readlink(folder); err == nil {
 		aside.link = folder
 		aside.to = to
@@ -643,6 +660,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 		return err
 	}
 
+	// The last key of a ring seals new secrets, so the newest keys come last.
 	ring = append(ring, own...)
 	if len(ring) == 0 {
 		ring = secret.Keyring{secret.NewKey()}
@@ -660,6 +678,7 @@ func (r *restore) noteStorage(e home.Environment) error {
 
 		var renewed []string
 		for _, storage := range storages {
+			// The directory of this storage does not exist yet.
 			if storage.Unit != "" && !storage.Made {
 				renewed = append(renewed, storage.ID)
 			}

@@ -122,6 +122,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (queued []actions
 
 		return nil
 	})
+	// This error can also be about the unit. The hint is only for an unknown action.
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
 		app, _, _ := strings.Cut(call.units[0], "/")
 		err = console.Hint(err, "juju actions "+app+" lists them",
@@ -139,6 +140,7 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 		return nil, err
 	}
 
+	// If the charm does not have the action, actions.Add returns the error later.
 	schema := declared[call.action]
 	params := map[string]any{}
 	maps.Copy(params, call.file)
@@ -150,6 +152,7 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 			return nil, console.Usage(fmt.Errorf("%q is not of the form key=value", pair))
 		}
 
+		// With --string-args, each value stays a text.
 		var value any = text
 		if !call.texts {
 			value, err = schema.ParseText(path, text)

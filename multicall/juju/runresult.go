@@ -20,8 +20,8 @@ type runResult struct {
 	down []error // an error for each unit on which the command was not run
 }
 
-// print prints the outcomes. If the command did not succeed on all units, the returned error carries the exit
-// code of juju.
+// print prints the outcomes: as text for the format plain, and as tasks under the keys of Juju 3 for any other
+// format. If the command did not succeed on all units, the returned error carries the exit code of juju.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
@@ -42,11 +42,12 @@ func (r runResult) print(format string) error {
 		return nil
 	}
 
-	failed := joinErrors(errs)
+	failedErr := joinErrors(errs)
+	// The timeout has passed, or the operator has interrupted the command.
 	if r.cancelReason != "" {
-		return r.exitError([]error{timeoutError(failed)})
+		return r.exitError([]error{timeoutError(failedErr)})
 	}
-	return r.exitError([]error{taskError(failed)})
+	return r.exitError([]error{taskError(failedErr)})
 }
 
 // printPlain prints the results as text. Each line begins with the unit's name if there are several units.
@@ -100,6 +101,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
 		return nil
 	case a.action.Code != nil:
+		// The command has run to its end.
 		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
 	case a.action.Status == actions.Failed || reason == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)

@@ -51,7 +51,7 @@ func (c scaleCmd) Run(o *operator) error {
 		return removeUnitCmd{
 			Units:            []string{app},
 			NumUnits:         -missing,
-			unitRemovalFlags: c.unitRemovalFlags,
+			unitRemovalFlags: c.unitRemovalFlags, // with --dry-run, if it is given
 			waitFlags:        c.waitFlags,
 		}.Run(o)
 	}
@@ -60,8 +60,8 @@ func (c scaleCmd) Run(o *operator) error {
 	return nil
 }
 
-// parse parses the arguments APP=N, APP N, or APP --replicas N. It also accepts kubectl's KIND APP and
-// KIND/APP for APP. want is the number of units.
+// parse parses the arguments APP=N, APP N, or APP --replicas N. It also accepts kubectl's KIND APP and KIND/APP
+// for APP. want is the number of units. c.Words must not be empty.
 func (c scaleCmd) parse() (app string, want int, err error) {
 	words := c.Words
 	if isKind(words[0]) && len(words) > 1 {

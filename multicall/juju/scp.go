@@ -141,6 +141,7 @@ func (o *operator) cutRemote(text string) (place, file string, isRemote bool) {
 	case !hasUser:
 		place = unitOfPod(place)
 	case isUnitWord(target) && !strings.Contains(user, "/"):
+		// With a slash before the @, the text is the path of a local file.
 		place = o.cutUser(place)
 	}
 

@@ -13,11 +13,12 @@ type secretGrantArgs struct {
 	Services string `arg:"" name:"application,..." help:"The applications; either all succeed or none."`
 }
 
-// setGranted lets the services read the secret if may is true, and otherwise revokes this right. It changes the
-// rights of all services, or of none.
+// setGranted lets the services, separated by commas, read the secret if may is true, and otherwise revokes this
+// right. It changes the rights of all services, or of none.
 func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 	err := o.update(func(tx *state.Tx) error {
 		for service := range strings.SplitSeq(c.Services, ",") {
+			// Each grant changes the record, so the next one must read it again.
 			r, err := findOwnSecret(tx.View, c.Secret)
 			if err != nil {
 				return err

@@ -55,8 +55,11 @@ func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) 
 			n, unopened, err = record.Reseal(tx, ring, id)
 			return err
 		})
-		if err != nil || n == 0 {
+		if err != nil {
 			return total, unopened, state.IgnoreNotFound(err)
+		}
+		if n == 0 {
+			return total, unopened, nil
 		}
 		total += n
 	}
@@ -106,6 +109,7 @@ func (o *operator) copySecretKeys(e home.Environment, env state.Environment, m s
 
 // putSecretKeys replaces the file of keys in the environment's directory on a machine.
 func (a Access) putSecretKeys(data []byte) error {
+	// The machine's directory is two levels below the environment's directory.
 	file := strconv.Quote(filepath.Join(a.Dir, "..", "..", keyfile.FileName))
 	const loginDir = ""
 	const terminal = false

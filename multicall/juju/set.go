@@ -19,7 +19,8 @@ type setCmd struct {
 	waitFlags
 }
 
-// Run sets all of the options, or none.
+// Run sets the options of the command line and of files, and resets the options in c.reset. It changes all of
+// these options, or none.
 func (c setCmd) Run(o *operator) error {
 	ch, err := readChosen(o, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
 	if err != nil {
@@ -74,6 +75,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 		}
 
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
+		// These are errors of the service's own units that are alive, and not those of relations.
 		o.noteErrors(s, []string{service}, func(name string, u status.Unit, relation string) bool {
 			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
 		})

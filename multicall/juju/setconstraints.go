@@ -21,6 +21,7 @@ func (c setConstraintsCmd) Run(o *operator) error {
 	words := c.Values
 	startsWithName := len(words) > 0 && words[0] != "" && !strings.ContainsAny(words[0], "= ")
 	if startsWithName {
+		// set-model-constraints never concerns an application.
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
 			return console.Usage(fmt.Errorf("cannot set constraints: want KEY=VALUE, got %q", c.Values[0]))
 		}

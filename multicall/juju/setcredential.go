@@ -97,12 +97,12 @@ func (c setCredentialCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(spec)
+	encoded, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
 
-	content := secret.Content{secret.CredentialKey: text}
+	content := secret.Content{secret.CredentialKey: encoded}
 	if err := content.Check(); err != nil {
 		return err
 	}
@@ -112,6 +112,8 @@ func (c setCredentialCmd) Run(o *operator) error {
 			now := time.Now().UTC()
 			r, err := record.Get(tx.View, secret.CredentialID)
 			if errors.Is(err, state.ErrNotFound) {
+				// No credential is stored yet. With AutoPrune, a later call removes revisions that no unit
+				// reads.
 				r, err = newUserSecret(tx.View, secret.CredentialID, "cloud-credential", now)
 				r.AutoPrune = true
 			}

@@ -12,7 +12,7 @@ type setEnvironmentCmd struct {
 	Values []string `arg:"" name:"key=value" help:"Settings; an empty value resets to the default."`
 }
 
-// Run sets all of the values, or none.
+// Run sets all of the values, or none. An empty value resets its setting.
 func (c setEnvironmentCmd) Run(o *operator) error {
 	pairs, err := parsePairs(c.Values)
 	if err != nil {
@@ -42,6 +42,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 
 		changed = nil
 		for key := range changes {
+			// Both are empty for a setting that was not set and is reset.
 			if env.Config[key] != given[key] {
 				changed = append(changed, key)
 			}

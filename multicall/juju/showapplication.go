@@ -24,6 +24,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
 		for _, name := range c.Services {
 			charms, err := v.KeptCharms(name)
+			// A missing application gets its error below, from the status.
 			if state.IgnoreNotFound(err) != nil {
 				return status.Status{}, err
 			}
@@ -47,11 +48,11 @@ func (c showApplicationCmd) Run(o *operator) error {
 
 	// The detour through JSON gives YAML the same keys.
 	var plain any
-	text, err := json.Marshal(shown)
+	encoded, err := json.Marshal(shown)
 	if err != nil {
 		return err
 	}
-	if err := number.Unmarshal(text, &plain); err != nil {
+	if err := number.Unmarshal(encoded, &plain); err != nil {
 		return err
 	}
 

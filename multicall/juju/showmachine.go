@@ -18,7 +18,8 @@ type showMachineCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints all named machines, or none.
+// Run prints the named machines, or all machines if none is named. If one of the names is not found, it prints
+// no machine.
 func (c showMachineCmd) Run(o *operator) error {
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
 		return status.Read(v, status.Options{Now: time.Now()})

@@ -49,6 +49,7 @@ func (c showUnitCmd) Run(o *operator) error {
 	}
 
 	o.noteDamage(damage)
+	// The format auto is text on a terminal, and YAML elsewhere.
 	asText := c.Format == "text" || c.Format == "auto" && console.IsTerminal(o.streams.Out)
 	printed, err := c.render(o, units, asText)
 	if err != nil {
@@ -76,6 +77,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUni
 		names = append(names, name)
 	}
 
+	// One read of the status gives the views of all units.
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: names})
 	if err != nil {
 		return nil, nil, err
@@ -92,6 +94,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUni
 // readUnit reads those details of one unit that the flags ask for, and its last log lines. It does not read the
 // unit's view.
 func (c showUnitCmd) readUnit(v *state.View, o *operator, name string) (shownUnit, error) {
+	// A unit that does not exist gets its own error, without the prefix below.
 	if _, err := v.Unit(name); err != nil {
 		return shownUnit{}, err
 	}

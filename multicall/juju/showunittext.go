@@ -140,6 +140,7 @@ func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	if len(lines) > 0 {
 		fmt.Fprintf(b, "\nIts last lines:\n")
 	}
+	// One message can have several lines.
 	for _, line := range lines[max(0, len(lines)-maxShownLines):] {
 		fmt.Fprintln(b, "  "+line)
 	}

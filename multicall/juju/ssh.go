@@ -23,7 +23,8 @@ type sshCmd struct {
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command to run there; default: a shell."`
 }
 
-// Run opens the shell, or runs the command, and returns its exit code.
+// Run opens the shell, or runs the command, and returns its exit code. The command gets a terminal if stdin and
+// stdout are terminals.
 func (c sshCmd) Run(o *operator) error {
 	command, err := c.splitCommand(o)
 	if err != nil {
@@ -129,6 +130,7 @@ func (o *operator) cutUser(word string) string {
 // hintTarget adds a hint that names the leader's unit if target was not found and may be an application. It
 // returns any other error unchanged.
 func hintTarget(target string, err error) error {
+	// The name of a unit has a slash, and the id of a machine has digits.
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err
 	}

@@ -30,6 +30,7 @@ func (c sshKeysCmd) Run(o *operator) error {
 		key, err := parseSSHKey(line)
 		switch {
 		case c.Full || err != nil:
+			// A line that cannot be parsed is also shown as it is.
 			fmt.Fprintln(o.streams.Out, line)
 		default:
 			fmt.Fprintf(o.streams.Out, "%s (%s)\n", key.fingerprint(), key.comment)

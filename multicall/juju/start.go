@@ -13,7 +13,8 @@ type startCmd struct {
 }
 
 // Run starts the environment's background process, unless it is running. With --moved it first claims the
-// machines for this directory. With --machine it only lets a new agent claim that machine.
+// machines for this directory. With --moved and --machine it starts nothing, and only lets a new agent claim
+// that machine.
 func (c startCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -25,6 +26,7 @@ func (c startCmd) Run(o *operator) error {
 		return console.Usage(errors.New("--machine needs --moved: --machine names the machine that has moved"))
 	case c.Machine != "":
 		return o.openState(e, func(s *state.State) error {
+			// With nil as the new holder, the first agent that takes the claim gets it.
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })
 		})
 	case c.Moved:

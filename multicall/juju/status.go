@@ -37,7 +37,8 @@ type statusCmd struct {
 	colourFlags `embed:""`
 }
 
-// Run prints the status once or, with --watch, again after each change.
+// Run prints the status once or, with --watch, again after each change. If a selector matches nothing, Run still
+// prints what the other selectors match, and then returns an error.
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Selectors); err != nil {
 		return console.Usage(err)
@@ -65,19 +66,20 @@ func (c statusCmd) Run(o *operator) error {
 	}
 
 	o.noteDamage(s.Damage)
-	unmatched := unmatchedError("application, unit, machine or status", s.Unmatched)
-	if unmatched != nil {
-		unmatched = console.Hint(unmatched, listHint("applications", o.known("services")))
+	unmatchedErr := unmatchedError("application, unit, machine or status", s.Unmatched)
+	if unmatchedErr != nil {
+		unmatchedErr = console.Hint(unmatchedErr, listHint("applications", o.known("services")))
 	}
 	if len(c.Selectors) > 0 && len(s.Services) == 0 && len(s.Machines) == 0 {
-		if unmatched == nil {
+		if unmatchedErr == nil {
+			// All selectors are words for a status, and an empty result is their answer.
 			o.note("no unit is %s", strings.Join(c.Selectors, " or "))
 		}
-		return unmatched
+		return unmatchedErr
 	}
 
 	err = c.write(o.streams.Out, s, c.layout(o))
-	return errors.Join(err, unmatched)
+	return errors.Join(err, unmatchedErr)
 }
 
 // outputFile returns the file of --output, or "" with --watch, since watch itself replaces the file each
@@ -107,8 +109,8 @@ func damageLines(damage []string) (lines []string) {
 	return lines
 }
 
-// readStatus reads the selected part of the status. It also reads storage and the environment's record if the
-// output shows them.
+// readStatus reads the selected part of the status, and which of its machines are confined. It also reads
+// storage and the environment's record if the output shows them.
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := c.readSelected(v)
 	if err != nil {
@@ -232,6 +234,7 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 		return writeSummary(w, s)
 	}
 
+	// All other formats are tables.
 	t.status = s
 	return t.write(w)
 }
@@ -263,23 +266,23 @@ func (c statusCmd) watch(o *operator) error {
 
 		// The follower calls the returned function after the view has ended.
 		f.read = func(v *state.View) (func() error, error) {
-			status, err := c.readStatus(v)
+			current, err := c.readStatus(v)
 			if err != nil {
 				return nil, err
 			}
-			text, err := c.render(status, c.layout(o))
+			rendered, err := c.render(current, c.layout(o))
 			if err != nil {
 				return nil, err
 			}
 
 			return func() error {
-				shown := string(text)
+				shown := string(rendered)
 				if c.Output == "" && console.CanRedraw(o.streams.Out) {
 					// The warnings are part of the text, since drawing overwrites anything else.
-					shown += joinLines(damageLines(status.Damage))
-				} else if !slices.Equal(noted, status.Damage) {
-					o.noteDamage(status.Damage)
-					noted = status.Damage
+					shown += joinLines(damageLines(current.Damage))
+				} else if !slices.Equal(noted, current.Damage) {
+					o.noteDamage(current.Damage)
+					noted = current.Damage
 				}
 
 				return c.showStatus(o, screen, shown)
@@ -400,8 +403,9 @@ func writeStatusYAML(w io.Writer, s jujuStatus) error {
 // yamlBatch is how many entries one call of the yaml package prints.
 const yamlBatch = 50
 
-// writeYAMLMap writes a mapping with the given name, indented for the depth. It calls add to write each entry. If
-// add is nil, it writes the entries as the yaml package does.
+// writeYAMLMap writes a mapping with the given name, indented for the depth. It calls add to write each entry.
+// If add is nil, it writes the entries as the yaml package does. It passes at most yamlBatch entries to the
+// package at a time.
 func writeYAMLMap[T any](
 	y *yamlStream,
 	depth int,

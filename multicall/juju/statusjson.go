@@ -92,8 +92,8 @@ func jsonNode(value any) (*yaml.Node, error) {
 	return readJSONNode(decoder)
 }
 
-// readJSONNode reads one JSON value as a YAML node. It keeps the order of keys, and numbers as they are
-// written.
+// readJSONNode reads one JSON value as a YAML node. It keeps the order of keys, and numbers as they are written.
+// d must return numbers as [json.Number].
 func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -114,6 +114,7 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 	}
 
 	for d.More() {
+		// In an object, keys and values alternate, as in the content of a YAML mapping.
 		member, err := readJSONNode(d)
 		if err != nil {
 			return nil, err
@@ -129,6 +130,7 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 // newJujuStatus returns the status under Juju 3's keys and bijou's own.
 func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
+		// For programs written for Juju, every model consists of machines, and is available.
 		Model: jujuModel{
 			Name:       s.Environment.Name,
 			Type:       "iaas",

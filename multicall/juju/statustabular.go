@@ -29,7 +29,8 @@ type statusTables struct {
 	heading   []string // environment, version, time and store; without a heading there are no notes either
 }
 
-// write writes the tables that are not empty, with blank lines between them, and then the notes.
+// write writes the tables that are not empty, with blank lines between them, and then the notes if there is a
+// heading.
 func (t statusTables) write(w io.Writer) error {
 	separator := ""
 	parts := t.parts()
@@ -76,11 +77,12 @@ func (t statusTables) notes(parts []statusPart) (notes []string) {
 		}
 	}
 
+	// Several tables can have no space for the same columns.
 	slices.Sort(notes)
 	return slices.Compact(notes)
 }
 
-// parts returns the parts of the screen, with the most important ones first.
+// parts returns the parts of the screen, with the most important ones first. Some parts can be empty.
 func (t statusTables) parts() (parts []statusPart) {
 	heading := console.NewTable("MODEL", "VERSION", "TIME", "STORE")
 	if t.heading != nil {

@@ -45,6 +45,7 @@ func wideUnitTable(s status.Status) *console.Table {
 	for _, name := range names {
 		u := units[name]
 		workload := cmp.Or(u.Workload, &status.Workload{})
+		// The colour of the workload counts only if the state of the unit has none.
 		colour := cmp.Or(stateColour(rowState(u)), stateColour(workload.Current))
 		if u.Leader {
 			// The star follows a space, since scripts search for the name as a word.

@@ -16,8 +16,11 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)
 		stopped += n
-		if err != nil || n == 0 {
+		if err != nil {
 			return stopped, err
+		}
+		if n == 0 {
+			return stopped, nil
 		}
 	}
 
@@ -26,7 +29,8 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 }
 
 // stopOnce stops each agent that is running now, and returns their number. It also stops the agent's systemd
-// service, so that systemd does not start the agent again.
+// service, so that systemd does not start the agent again. If an agent cannot be stopped, it returns the number
+// of those before it.
 func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {

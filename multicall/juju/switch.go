@@ -50,6 +50,7 @@ func (c switchCmd) Run(o *operator) error {
 		}
 		o.note("warning: in this shell, %s=%s takes precedence over the chosen model", variable, shell)
 	}
+	// setCurrent prints a note only if there was a current environment.
 	if o.home.Current() == "" {
 		o.note("model %q is now in use", e.Name)
 	}

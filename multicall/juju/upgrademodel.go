@@ -59,6 +59,8 @@ func (c upgradeModelCmd) Run(o *operator) error {
 			return err
 		}
 
+		// This removes tools that are not in use. It keeps the old tools, since an agent may still be about to
+		// switch.
 		return o.parts.SweepTools(e, oldTools)
 	})
 }
@@ -116,7 +118,7 @@ func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Enviro
 // refuseDowngrade returns an error if this binary is older than the environment's binary, unless the operator
 // allows a downgrade.
 func (c upgradeModelCmd) refuseDowngrade(e home.Environment, version string) error {
-	// The name of tools has the form VERSION-SHA8.
+	// The name of tools has the form VERSION-SHA8. Without a name, current is empty, and no version is older.
 	current := e.Tools[:max(0, strings.LastIndex(e.Tools, "-"))]
 	if c.AllowDowngrade || !isOlder(version, current) {
 		return nil
@@ -150,10 +152,14 @@ func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) 
 		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
 			return lateMachines(v, tools, seen)
 		})
-		if err != nil || len(late) == 0 {
+		if err != nil {
 			return err
 		}
+		if len(late) == 0 {
+			return nil
+		}
 
+		// Machines whose agents were never present do not count in the progress.
 		maps.DeleteFunc(seen, func(_ string, present bool) bool { return !present })
 		o.reportSteps(state.Steps{What: progress, Done: len(seen) - len(late), Total: len(seen)})
 		if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
@@ -176,6 +182,7 @@ func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) 
 // records the present agents in seen.
 func lateMachines(v *state.View, tools string, seen map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
+	// If the machines cannot be read, there are none, and the error is returned below.
 	for _, m := range machines {
 		present, presentErr := v.IsPresent(state.MachineAgent(m.ID))
 		err = errors.Join(err, presentErr)

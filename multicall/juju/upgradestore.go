@@ -73,6 +73,7 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 		url:    charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: f.release.Revision},
 		origin: f.release.origin(channel, u.service.Series),
 	}
+	// If the channel has no track, the service follows the track of the store's answer.
 	t.origin.Channel = followedChannel(channel, f.release.Channel)
 	if u.current.Store.IsRevision(f.release.ID, f.release.Revision) {
 		// The service already runs this release.
@@ -106,6 +107,7 @@ func followedChannel(asked, effective string) string {
 func (u *upgrade) channel() (string, error) {
 	followed := u.service.Origin.Channel
 	if u.cmd.Switch != "" {
+		// A different charm does not follow the channel of the current charm.
 		followed = ""
 	}
 	channel, err := charmsource.ParseChannelFrom(followed, u.cmd.Channel)
@@ -120,6 +122,7 @@ func (u *upgrade) channel() (string, error) {
 func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s := u.service
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
+	// Without a series, the wish is for any series that machines of the environment can have.
 	w := st.wishFor(s, "")
 	if u.cmd.Switch == "" && s.Origin.Base != "" {
 		w.Base = parseBase(s.Origin.Base)
@@ -140,19 +143,22 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	return w
 }
 
-// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself,
-// it only reads the charm's description.
+// downloadTarget rehearses the upgrade, and then downloads the charm, so that it downloads no charm that the
+// upgrade would refuse. If the upgrade is a rehearsal itself, it only reads the charm's description. It returns
+// the target t, with the release.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
 	}
 	t.release = f.release
 	t.store = f
+	// The name in the charm's metadata counts, which can differ from the name of the current charm.
 	t.url.Name = f.release.found.Meta.Name
 	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {
 		return t, nil
 	}
 
+	// The rehearsal uses a copy of the upgrade, and prints nothing.
 	rehearsed := *u
 	rehearsed.o = u.o.silenced()
 	rehearsed.target = t
@@ -173,11 +179,13 @@ type rehearsedError struct{ error }
 func (e rehearsedError) Unwrap() error { return e.error }
 
 // fetchResources returns the files of resources for the upgrade, by the resource's name. It returns the files
-// that the command names, and downloads the resources of the new release. It leaves out resources that the
-// operator has attached before, since the service keeps them. In a rehearsal it downloads nothing.
+// that the command names. For a new release from the store, it also downloads the other resources of the
+// release. It leaves out resources that the operator has attached before, since the service keeps them. In a
+// rehearsal it downloads nothing.
 func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]string, error) {
 	f := u.target.store
 	if f == nil {
+		// The charm is not a new release from the store.
 		return parseResourceFiles(meta, u.cmd.Resource)
 	}
 	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {

@@ -119,7 +119,8 @@ func (s settlement) String() string {
 }
 
 // wait waits until all units have reached the wanted state. It returns an error that explains why some units
-// have not reached it.
+// have not reached it. A waiter with drains set has no time limit as long as there is progress, and ignores
+// units in error.
 func (w *settleWaiter) wait() error {
 	limit := w.timeout
 	poll := silenceTimeout
@@ -157,7 +158,7 @@ func (w *settleWaiter) wait() error {
 // wait has ended.
 func (w *settleWaiter) outcome() error {
 	wasRead := !w.changed.IsZero()
-	interrupted := w.o.ctx.Err()
+	interruptErr := w.o.ctx.Err()
 
 	switch {
 	case len(w.seen.unmatched) > 0:
@@ -167,9 +168,9 @@ func (w *settleWaiter) outcome() error {
 			"juju status shows the last message and the next retry of each, and a command for more details")
 	case len(w.seen.pending) == 0 && wasRead:
 		return nil
-	case interrupted != nil && !wasRead:
-		return interrupted
-	case interrupted != nil:
+	case interruptErr != nil && !wasRead:
+		return interruptErr
+	case interruptErr != nil:
 		return fmt.Errorf("interrupted while waiting for %s", listReasons(w.seen.pending))
 	case w.drains:
 		return console.Hint(fmt.Errorf("no progress for %s, and still %s: %s",
@@ -220,8 +221,9 @@ func (w *settleWaiter) note(progress settlement, stop func()) error {
 	return nil
 }
 
-// readSettlement reads which units have failed, and which have not reached the wanted state yet. If all units
-// have reached the state, both lists of the result are empty.
+// readSettlement reads which units have failed, and which have not reached the wanted state yet. Services that
+// must be gone are pending once they have no units. If the wanted state is reached, nothing is failed or
+// pending.
 func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
@@ -231,6 +233,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err e
 	for _, part := range s.Damage {
 		progress.failed = append(progress.failed, "the state is damaged: "+part)
 	}
+	// A unit that is gone matches nothing, as it should.
 	if w.until != untilGone {
 		progress.unmatched = s.Unmatched
 	}
@@ -246,6 +249,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err e
 
 	switch w.until {
 	case untilError:
+		// The next steps of agents do not matter for this state.
 		return progress, nil
 	case untilGone:
 		for _, name := range slices.Sorted(maps.Keys(s.Services)) {

@@ -20,7 +20,7 @@ type bootserverRemoveCmd struct {
 }
 
 // Run unregisters all of the servers, or none. It also accepts a server that is not registered but still has
-// records.
+// records. It prints how a running or stopped update can go on without them.
 func (c bootserverRemoveCmd) Run(o *operator) error {
 	servers, err := c.parse()
 	if err != nil {
@@ -84,8 +84,10 @@ func checkRemovable(v *keyspace.View, s decide.Snapshot, lrn int) error {
 // server's dead worker.
 func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 	if _, alive := s.Present[lrn]; alive {
+		// The records belong to a worker that is running.
 		return false, nil
 	}
+	// The claim is one of the records that a removal deletes together with the registration or later.
 	return v.HasUnguarded(keys.Claim(lrn))
 }
 

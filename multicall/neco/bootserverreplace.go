@@ -24,8 +24,9 @@ type bootserverReplaceCmd struct {
 	reasonFlag
 }
 
-// Run replaces the server. It returns an error if the server or its member of etcd is still running, or if
-// too few other members are running.
+// Run replaces the server. It returns an error if the server or its member of etcd is still running, or if too
+// few other members are running. It also removes the records of the dead server, and keeps or adds its
+// registration.
 func (c bootserverReplaceCmd) Run(o *operator) error {
 	lrn, err := record.ParseLRN(c.LRN)
 	if err != nil {
@@ -37,6 +38,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+	// Check before the members are replaced, which cannot be undone.
 	if err := checkReplaceable(s, lrn); err != nil {
 		return err
 	}
@@ -52,6 +54,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	o.note("once the worker of the new server is running: neco recover if an update is stopped, otherwise neco repair")
 
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
+		// The state may have changed since the first check.
 		if err := checkReplaceable(s, lrn); err != nil {
 			return nil, err
 		}
@@ -104,6 +107,7 @@ func checkReplaceable(s decide.Snapshot, lrn int) error {
 // remaining servers. It returns an error if there is no such member.
 func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
+		// --member names a member of the cluster in which neco keeps its own keys.
 		return map[string]string{o.url: c.Member}, nil
 	}
 

@@ -57,9 +57,9 @@ func (o *operator) noteFirstUpdate(c record.Config, isNow bool) {
 // previousValue returns a setting's value before a change, as the audit record shows it.
 func previousValue(v *keyspace.View, key string) string {
 	value, ok, err := keyspace.Load[string](v, keys.Config(key))
-	setting, unknown := record.FindSetting(key)
+	setting, settingErr := record.FindSetting(key)
 	switch {
-	case err != nil || unknown != nil:
+	case err != nil || settingErr != nil:
 		return "a value that this version cannot read"
 	case !ok:
 		return "not set"
@@ -129,8 +129,8 @@ func changesSource(before record.Config, key string, value *string) bool {
 	return err != nil || current != setting.Default
 }
 
-// readSettings returns the stored settings. It leaves out values that cannot be read, and prints their keys.
-// It accepts any value of a key that a newer version has stored.
+// readSettings returns the stored settings. It leaves out values that cannot be read, and prints their keys. A
+// key that this version does not know can have any value in JSON, since a newer version may have stored it.
 func (o *operator) readSettings() (map[string]string, error) {
 	return read(o, func(v *keyspace.View) (map[string]string, error) {
 		stored := map[string]string{}
@@ -149,12 +149,12 @@ func (o *operator) readSettings() (map[string]string, error) {
 
 		for _, kv := range kvs {
 			key := strings.TrimPrefix(kv.Key, keys.AllConfig)
-			value, notText := keyspace.Decode[string](kv)
-			_, unknown := record.FindSetting(key)
+			value, textErr := keyspace.Decode[string](kv)
+			_, settingErr := record.FindSetting(key)
 			switch {
-			case notText == nil:
+			case textErr == nil:
 				stored[key] = value
-			case unknown != nil && json.Valid(kv.Value):
+			case settingErr != nil && json.Valid(kv.Value):
 				stored[key] = string(kv.Value)
 			}
 		}

@@ -62,6 +62,7 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 		return view, revision, err
 	}
 
+	// The empty prefix stands for all keys.
 	await := func(ctx context.Context, revision int64) error { return k.Await(ctx, revision, keyspace.Below("")) }
 
 	// Any read shows that the store answers.
@@ -97,6 +98,7 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	if err != nil {
 		return view, 0, err
 	}
+	// This equals the snapshot from which readStatus has made doc, since both read the same view.
 	s, err := o.loadStatusSnapshot(v)
 	if err != nil {
 		return view, 0, err

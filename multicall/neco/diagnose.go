@@ -30,6 +30,8 @@ const (
 )
 
 // Run prints the store's records about the server. On the server itself, it also examines units, disks and logs.
+// With --bundle, it writes the output and further data to a file instead. If the store cannot be read, the
+// output has the error in place of the records.
 func (c diagnoseCmd) Run(o *operator) error {
 	lrn, isHere, err := c.chooseServer(o)
 	if err != nil {
@@ -91,7 +93,9 @@ func (c diagnoseCmd) chooseServer(o *operator) (lrn int, isHere bool, err error)
 	return own, true, nil
 }
 
-// describeServer returns the part of the status that concerns one server, and the free space on its disks.
+// describeServer returns the status with only this server in the table, and the free space on its disks. The
+// findings are those of all servers, unless the leader has recorded only some of them. In that case
+// describeServer shows all findings of this server.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
@@ -147,6 +151,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 
 	var b strings.Builder
 	b.WriteString("\n")
+	// The file of --bundle has no colours.
 	err = table.Write(&b, c.Bundle == "" && console.CanColour(o.streams.Out))
 	b.WriteString("\n" + o.parts.Server.Journal(o.ctx, "neco-worker", maxShownLines))
 	return b.String(), err

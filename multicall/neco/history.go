@@ -17,7 +17,8 @@ type historyCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Run prints the newest updates or, with --audit, the newest changes by operators.
+// Run prints the newest updates or, with --audit, the newest changes by operators. If the number of entries is
+// 0, it prints all of them.
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {
 		return console.Usage(fmt.Errorf("invalid number of updates %d: want 0 or more", c.N))
@@ -50,6 +51,7 @@ func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The keys sort by number, so the newest records are the last.
 	if n > 0 {
 		kvs = kvs[max(0, len(kvs)-n):]
 	}
@@ -99,6 +101,7 @@ func historyTable(updates []record.History, now time.Time) *console.Table {
 				cmp.Or(h.Left, h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
 
+		// The last attempt is shown in the row of the update.
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
 			addRow(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result,
 				a.Why)

@@ -42,6 +42,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, audit: record.Audit{Who: console.Caller()}}
 	// The names of arguments follow the command's words in angle brackets.
 	o.audit.What, _, _ = strings.Cut(parsed.Command(), " <")
+	// Only some commands have the flag --why.
 	for _, flag := range parsed.Flags() {
 		if flag.Name == "why" {
 			o.audit.Why, _ = parsed.FlagValue(flag).(string)

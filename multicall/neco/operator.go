@@ -77,6 +77,7 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 		return err
 	}
 
+	// The timeout limits only the opening of the store, and not f.
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
 	k, err := updater.OpenStore(ctx, url)
@@ -117,7 +118,8 @@ func hintSource(err error) error {
 		"for releases in a directory: neco config set release-folder https://HOST/PATH, or /PATH")
 }
 
-// update commits f's changes. It writes the audit record in the same transaction, unless f changes nothing.
+// update commits f's changes. It writes the audit record in the same transaction, unless f changes nothing. f
+// runs again after a conflict.
 func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	return o.open(func(k *keyspace.Space) error {
 		return k.Update(o.ctx, func(tx *keyspace.Tx) error {
@@ -143,7 +145,8 @@ func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]upd
 	})
 }
 
-// commitChangesIn is like commitChanges, for a function that also reads the store's view.
+// commitChangesIn is like commitChanges, for a function that also reads the store's view. If no detail is set
+// for the audit record, commitChangesIn sets the current update as the detail.
 func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	var changes []updater.Change
 	err := o.update(func(tx *keyspace.Tx) error {
@@ -161,10 +164,14 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 		}
 		return updater.Apply(tx, changes[:min(len(changes), maxBatch)])
 	})
-	if err != nil || len(changes) <= maxBatch {
+	if err != nil {
 		return err
 	}
+	if len(changes) <= maxBatch {
+		return nil
+	}
 
+	// The first transaction has also written the audit record.
 	return o.open(func(k *keyspace.Space) error {
 		for batch := range slices.Chunk(changes[maxBatch:], maxBatch) {
 			err := k.Update(o.ctx, func(tx *keyspace.Tx) error { return updater.Apply(tx, batch) })

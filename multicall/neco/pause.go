@@ -15,7 +15,7 @@ type pauseCmd struct {
 	Why string        `placeholder:"REASON" help:"Give the reason, for the status."`
 }
 
-// Run pauses updates, and replaces an earlier pause.
+// Run pauses updates, and replaces an earlier pause. Without --for, the pause lasts until neco resume.
 func (c pauseCmd) Run(o *operator) error {
 	if c.For < 0 {
 		return console.Usage(errors.New("--for needs a duration, such as --for 2h"))

@@ -32,7 +32,8 @@ type stepDoc struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Run prints the steps of a release's plan. It downloads the plan, except for the release of this program.
+// Run prints the steps of a release's plan: the plan of this program or, with the version of a different
+// release, a plan that it downloads. With --all, it compares the plans of the release's packages instead.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)
@@ -100,25 +101,25 @@ func (c planCmd) comparePlans(o *operator) error {
 		return err
 	}
 
-	var mismatch error // the last one that was found
+	var mismatchErr error // the last one that was found
 	table := console.NewTable("FILE", "VERSION", "PLAN")
 	for _, p := range plans {
 		table.Add(console.Plain, p.File, cmp.Or(p.Version, "-"),
 			cmp.Or(p.Digest, "none: the plan that is built into its program"))
 		if p.Digest != plans[0].Digest {
-			mismatch = fmt.Errorf("the plans in %s and %s differ: servers that install them would not run any step",
+			mismatchErr = fmt.Errorf("the plans in %s and %s differ: servers that install them would not run any step",
 				p.File, plans[0].File)
 		}
 
 		if p.Version != "" && !release.Same(p.Version, c.Version) {
-			mismatch = fmt.Errorf("the version in %s is %s", p.File, p.Version)
+			mismatchErr = fmt.Errorf("the version in %s is %s", p.File, p.Version)
 		}
 	}
 
 	if err := table.Write(o.streams.Out, console.CanColour(o.streams.Out)); err != nil {
-		return errors.Join(err, mismatch)
+		return errors.Join(err, mismatchErr)
 	}
-	return mismatch
+	return mismatchErr
 }
 
 // fetchPlan downloads the manifest of the release that --version names, and returns it for this host's

@@ -13,8 +13,9 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Run ends a stopped update, so that a new update can begin. Afterwards it removes the workers' records of
-// the ended update in batches, since there may be any number of them.
+// Run ends a stopped update, so that a new update can begin. Afterwards it removes the workers' records of the
+// ended update in batches, since there may be any number of them. It prints the reason if the new update cannot
+// begin yet.
 func (recoverCmd) Run(o *operator) error {
 	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Recover(s, now, o.audit.Who)
@@ -30,8 +31,12 @@ func (recoverCmd) Run(o *operator) error {
 		return err
 	}
 	s, err := read(o, o.loadStatusSnapshot)
-	if err != nil || s.Current != nil || s.Recovery == nil {
+	if err != nil {
 		return err
+	}
+	if s.Current != nil || s.Recovery == nil {
+		// No recovery is pending. For example, the new update has already begun.
+		return nil
 	}
 
 	if a := decide.Next(s, time.Now()); a.Verb == decide.Wait {
@@ -55,8 +60,11 @@ func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 			removals = decide.RemoveLeftovers(s)
 			return updater.Apply(tx, slices.Clip(removals[:min(maxSweepBatch, len(removals))]))
 		})
-		if err != nil || len(removals) <= maxSweepBatch {
+		if err != nil {
 			return err
+		}
+		if len(removals) <= maxSweepBatch {
+			return nil
 		}
 	}
 }

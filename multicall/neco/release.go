@@ -142,5 +142,6 @@ func (c releaseCmd) writeIndex(o *operator, dir string) error {
 	}
 
 	o.note("%s lists %d releases", filepath.Join(dir, release.IndexFile), len(tags))
+	// The empty element ends the last line.
 	return o.print(strings.Join(append(tags, ""), "\n"))
 }

@@ -19,8 +19,10 @@ type repairCmd struct {
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers to repair; default: all."`
 }
 
-// Run requests from the leader a repair of the given servers, or of all servers. It returns an error if an
-// update is running or stopped, or if a worker is missing, since all servers take part in a repair.
+// Run requests from the leader a repair of the given servers, or of all servers. It returns an error if a given
+// server is not registered, if there has been no update, if an update is running or stopped, or if updates are
+// paused. If there is nothing to repair, it prints a note. Otherwise it also returns an error if a worker is
+// missing, since all servers take part in a repair.
 func (c repairCmd) Run(o *operator) error {
 	wanted, err := lrnArgs{c.LRN}.parse()
 	if err != nil {

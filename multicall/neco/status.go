@@ -159,6 +159,7 @@ func (c statusCmd) watch(o *operator) error {
 			if console.IsUnread(err) {
 				return nil
 			}
+			// If the operator has interrupted the command, the loop ends.
 			if err != nil && !errors.Is(err, context.Canceled) {
 				return err
 			}
@@ -188,6 +189,8 @@ func (c statusCmd) showOnce(
 		return err
 	}
 
+	// Some parts of the status change at a certain time, without a change in the store. The empty prefix stands
+	// for all keys.
 	return backoff.Until(ctx, doc.changesAt, func(ctx context.Context) error {
 		return k.Await(ctx, doc.revision, keyspace.Below(""))
 	})
@@ -299,6 +302,7 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 		return s, err
 	}
 
+	// This program can have a different version than the servers.
 	newest := ""
 	for _, p := range s.Present {
 		if release.Newer(p.Version, newest) {
@@ -329,6 +333,7 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 		for _, lrn := range s.Current.Servers {
 			d := docOf(lrn)
 			d.InUpdate = true
+			// A record of an earlier update says nothing about this one.
 			if worker, ok := s.Workers[lrn]; ok && worker.IsFor(*s.Current) {
 				d.Record = &worker
 			}
@@ -340,6 +345,7 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 
 	docs := []serverDoc{}
 	for _, lrn := range record.SortServers(slices.Collect(maps.Keys(known))) {
+		// Without a live worker, presence is empty.
 		presence, alive := s.Present[lrn]
 		d := known[lrn]
 		d.Alive = alive

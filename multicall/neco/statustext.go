@@ -293,6 +293,7 @@ func stepBar(s serverDoc, steps int) string {
 	if worker.Error {
 		sign = "!"
 	}
+	// A worker that has failed before its first step has the number 0.
 	at := max(worker.Step, 1)
 	return strings.Repeat("#", at-1) + sign + strings.Repeat(".", max(0, steps-at))
 }

@@ -53,7 +53,8 @@ func (c updateCmd) Run(o *operator) error {
 	})
 }
 
-// requestCheck requests that the leader checks for releases. It returns an error if the leader cannot check.
+// requestCheck requests that the leader checks for releases. It returns an error if the leader cannot check. The
+// request consists of the time and the caller.
 func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	config, err := updater.LoadConfig(tx.View)
 	switch {
@@ -100,9 +101,9 @@ func (updateCmd) explainWaits(o *operator) error {
 	return nil
 }
 
-// findTarget looks up the version at the source of releases, since all workers would fail to get a version
-// that does not exist. It also returns the newest version that the servers would install, or "" if there is
-// none.
+// findTarget looks up the version at the source of releases, since all workers would fail to get a version that
+// does not exist. It returns the version with the digest of its files. It also returns the newest version that
+// the servers would install, or "" if there is none.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	s, err := o.loadSnapshot()
 	if err != nil {
@@ -132,13 +133,15 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-// requestUpdate returns the changes that request an update to the target, or an error if the target is
-// refused. It prints everything for which the update must wait.
+// requestUpdate returns the changes that request an update to the target. It returns an error if the target is
+// refused, and possibly no changes if the target is already installed. It prints everything for which the update
+// must wait.
 func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why),
 			"to go back anyway: neco update --to "+t.Version+" --allow-downgrade")
 	}
+	// A release whose files were replaced since the refusal counts as a different one.
 	if refused := s.RefusalOf(t.Version); refused != nil && !record.Differ(refused.Sums, t.Sums) {
 		err := fmt.Errorf("release %s is refused, because it cannot be installed: %s", t.Version, refused.Why)
 		return nil, console.Hint(err, "once the release is fixed: neco update --now, then repeat this command")
@@ -146,6 +149,7 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 
 	r := s.Current
 	isInstalled := r != nil && r.Succeeded() && release.Same(r.Version, t.Version) && !record.Differ(r.Sums, t.Sums)
+	// If a newer release is known, the leader would install it unless the target is requested.
 	if isInstalled && !release.Newer(s.Release, t.Version) {
 		return c.keepInstalled(o, s, t), nil
 	}
@@ -185,6 +189,7 @@ func (c updateCmd) keepInstalled(o *operator, s decide.Snapshot, t record.Target
 // replaceTarget returns the changes that replace the requested version with the target.
 func (c updateCmd) replaceTarget(o *operator, s decide.Snapshot, t record.Target) []updater.Change {
 	t.Downgrade = c.AllowDowngrade
+	// The request is in force until a release appears that is newer than this one.
 	t.Passed = s.Release
 	t.Who = o.audit.Who
 	return updater.Replace(keys.Target, t)

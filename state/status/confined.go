@@ -13,9 +13,13 @@ import (
 // its agent has a lease from a gateway.
 func (s *Status) AddConfinement(v *state.View) error {
 	env, err := v.Environment()
-	if err != nil || !env.IsConfined() {
+	if err != nil {
 		return err
 	}
+	if !env.IsConfined() {
+		return nil
+	}
+
 	leases, err := v.Keys().List(keys.GatewayLeases)
 	if err != nil {
 		return err

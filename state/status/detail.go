@@ -253,7 +253,7 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 			Remote:   r.Remote,
 			Started:  r.Since,
 			Seconds:  time.Since(r.Since).Seconds(),
-			Exit:     -1,
+			Exit:     -1, // it has no exit code yet
 			Running:  true,
 			Holder:   r.Holder,
 		})
@@ -307,6 +307,7 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 	}
 
 	for _, r := range relations {
+		// The relation is one of the service, so it has the endpoint.
 		own, _ := r.Endpoint(u.Service)
 		unitState, isPart := view.Relations[own.Name].Relations[r.String()]
 		if !isPart {
@@ -330,6 +331,7 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	own, _ := r.Endpoint(u.Service)
 	other := r.Other(u.Service)
 	otherApp, err := v.AppSettings(r.ID, other.Service)
+	// Damaged settings are shown as empty.
 	if skip(v, err) != nil {
 		return d, err
 	}
@@ -350,8 +352,11 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	}
 
 	self, isMember, err := v.Member(r.ID, u.Name)
-	if err != nil || !isMember {
+	if err != nil {
 		return d, err
+	}
+	if !isMember {
+		return d, nil
 	}
 
 	others, err := v.MembersOf(r.ID, other.Service)
@@ -366,6 +371,7 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 		}
 
 		data := RelationData{InScope: true, Data: settings.Values}
+		// In a relation of the scope container, a unit sees only units with its own principal.
 		switch {
 		case m.Unit == u.Name:
 			d.LocalUnit = data

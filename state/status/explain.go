@@ -49,9 +49,9 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	return nil
 }
 
-// explain sets the reason why the unit waits, and the operator's possible answers. It uses the first case
-// that applies. The cases go from outer causes, such as the unit's machine, to inner causes, such as its
-// hooks.
+// explain sets the reason why the unit waits, and the operator's possible answers. It uses the first case that
+// applies. The cases go from outer causes, such as the unit's machine, to inner causes, such as its hooks. m is
+// the unit's machine, or the zero value if the unit has none.
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	relation, r := view.RelationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})
@@ -126,8 +126,9 @@ type Advice struct{ Command, Effect string }
 // String returns the command and its effect as one sentence.
 func (a Advice) String() string { return strings.TrimSpace(a.Command + " " + a.Effect) }
 
-// Explain returns the reason why a unit waits, and the operator's possible answers. Both are empty if the
-// unit does not wait.
+// Explain returns the reason why a unit waits, and the operator's possible answers. Both are empty if the unit
+// does not wait. Explain does not know the next step of the unit's agent, so the reason can be wrong for a unit
+// whose agent is about to act.
 func Explain(name string, u Unit, m Machine) (waitsFor string, toDo []Advice) {
 	d := UnitDetail{
 		Machine:  u.Machine,

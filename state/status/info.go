@@ -29,8 +29,9 @@ func (w *Workload) Info() Info {
 	return Info{Current: cmp.Or(w.Current, "unknown"), Message: w.Message, Since: w.Since}
 }
 
-// WorkloadInfo returns the status of the unit's workload. If a hook has failed, the status is error, even if
-// the charm has set a different one.
+// WorkloadInfo returns the status of the unit's workload. If the agent is lost, the status is unknown. If a hook
+// has failed, the status is error, even if the charm has set a different one. If the charm has not set one, the
+// status follows from the unit's state.
 func (u Unit) WorkloadInfo() Info {
 	why, failed := u.WaitReason()
 	switch {
@@ -49,12 +50,14 @@ func (u Unit) WorkloadInfo() Info {
 	return Info{Current: "unknown"}
 }
 
-// AgentInfo returns the status of the unit's agent.
+// AgentInfo returns the status of the unit's agent: lost, failed if the agent cannot continue, executing while a
+// hook runs, allocating before the first hook, and otherwise idle.
 func (u Unit) AgentInfo() Info {
 	info := Info{Current: "idle", Version: charm.JujuVersion, Life: u.Life}
 
 	switch {
 	case u.State == state.UnitDown:
+		// A unit that is down always has an Info.
 		info.Current = "lost"
 		info.Message = u.Info.Message
 		info.Since = u.Since()
@@ -74,7 +77,8 @@ func (u Unit) AgentInfo() Info {
 }
 
 // StatusInfo returns the status that the leader has set for the service. If the leader has not set one,
-// StatusInfo returns the worst status of the service's units.
+// StatusInfo returns the worst status of the service's units. If no unit has a status that counts here, the
+// status is unknown.
 func (s Service) StatusInfo() Info {
 	if s.Status != nil {
 		return s.Status.Info()
@@ -94,9 +98,10 @@ func (s Service) StatusInfo() Info {
 
 // WaitReason returns why the unit waits. failed reports whether a hook has failed and the unit waits for an
 // operator or a retry. failed is false if the operator has already answered, if the failed hook is running
-// again, or if the unit is down.
+// again, or if the unit is down. If nothing special delays the unit, why is the unit's state and life.
 func (u Unit) WaitReason() (why string, failed bool) {
 	if u.State == state.UnitDown {
+		// A unit that is down always has an Info.
 		return text.FirstLine(u.Info.Message), false
 	}
 

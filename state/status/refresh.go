@@ -26,6 +26,7 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	}
 
 	o.Globs = units
+	// The units of related services are in the status already.
 	o.alone = true
 	read, err := Read(v, o)
 	if err != nil {
@@ -78,6 +79,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 
 		switch kind + "/" {
 		case keys.Units:
+			// A shorter key names no unit.
 			all = all || len(parts) < 2
 			units = append(units, strings.Join(parts[:min(2, len(parts))], "/"))
 		case keys.Uniters:
@@ -87,7 +89,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 				units = append(units, parts[0]+"/"+parts[1])
 			}
 		case keys.Presences:
-			// Any other agent is a machine's agent.
+			// Any other agent is a machine's agent. Its unit is empty, which does not matter since all is true.
 			unit, err := charm.ParseUnitTag(rest)
 			all = all || err != nil
 			units = append(units, unit)

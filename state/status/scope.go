@@ -121,6 +121,7 @@ func (w *input) readUnits(v *state.View) error {
 	for service := range w.chosen {
 		for _, r := range w.relationsOf[service] {
 			if other := r.Other(service).Service; !w.chosen[other].shown {
+				// Without w.Related, the status shows these units only in their relations.
 				related[other] = part{shown: w.Related, whole: true}
 			}
 		}
@@ -214,6 +215,7 @@ func (w *input) readMachines(v *state.View) error {
 		}
 		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !shown[id] })
 
+		// Without an id, MachineAgent returns the prefix of the names of all machines' agents.
 		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
 		return w.readSelection(v, agents, w.decodePresence)
 	}
@@ -267,6 +269,7 @@ func (w *input) readSelection(
 		}
 	}
 
+	// A distant store then sends all single records in one round trip.
 	if err := v.Keys().Prefetch(keyspace.Exactly(s.single...)); err != nil {
 		return err
 	}

@@ -34,9 +34,10 @@ type Options struct {
 // Read reads the status that `juju status` shows. It reads a few lists for any number of units, and one
 // record for each relation.
 //
-// Patterns limit the status. A pattern that matches a service selects all of its units. A pattern that
-// matches a unit selects the unit's service with only that unit. In relations, the ends of selected services
-// have only the selected units. All other ends have all of their units.
+// Patterns limit the status. A pattern that matches a service selects all of its units. A pattern that matches a
+// unit selects the unit's service with only that unit. In relations, the ends of selected services have only the
+// selected units. All other ends have all of their units. Without patterns, the status also shows the trouble of
+// the provisioner.
 func Read(v *state.View, o Options) (Status, error) {
 	in, err := readInput(v, o)
 	if err != nil {
@@ -55,6 +56,7 @@ func Read(v *state.View, o Options) (Status, error) {
 		return s, nil
 	}
 
+	// Leave out relations that have no selected service at either end.
 	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
 		services := slices.Collect(maps.Keys(r.Services))
 		return !slices.ContainsFunc(services, in.shows)
@@ -84,6 +86,7 @@ func (w *input) buildViews() Status {
 		s.Relations[r.String()] = relationView(r)
 	}
 	for i := range w.units {
+		// A unit of a service that is not shown is added only to its relations.
 		w.addUnit(&s, &w.units[i])
 	}
 
@@ -177,6 +180,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
+	// This adds to w.trouble.
 	w.addWaiting()
 	return w, nil
 }
@@ -190,6 +194,7 @@ func (w *input) findMissing() {
 	for _, u := range w.units {
 		if _, exists := w.services[u.Service]; !exists {
 			missingServices[u.Service] = true
+			// With this record, the status shows the service and its units.
 			w.services[u.Service] = state.Service{Name: u.Service, Life: state.Alive}
 		}
 
@@ -362,7 +367,7 @@ func takeRecord[K comparable, T any](v *state.View, kv keyspace.KeyValue, record
 	return nil
 }
 
-// machineView returns the status of a machine. A machine whose agent is not present is down.
+// machineView returns the status of a machine. A machine that runs is down if its agent is not present.
 func (w *input) machineView(m state.Machine) Machine {
 	view := Machine{
 		InstanceID:  m.InstanceID,
@@ -432,7 +437,7 @@ func (w *input) principalsOf(s state.Service) []string {
 }
 
 // relatedServices returns the services that are related to a service, by the names of the service's own
-// endpoints.
+// endpoints. A peer relation relates the service to itself.
 func (w *input) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.relationsOf[service] {

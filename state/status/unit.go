@@ -72,6 +72,7 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 
 	service := s.Services[u.Service]
 	service.Units[u.Name] = w.unitView(u, relations)
+	// The map of units is already shared with s. Only a new version changes the service itself.
 	if u.Workload.Since.After(w.versions[u.Service]) {
 		service.Version = u.Workload.Version
 		w.versions[u.Service] = u.Workload.Since
@@ -96,6 +97,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		Subordinates:  u.Subordinates,
 	}
 
+	// A unit shows its own charm only until it runs the charm of its service.
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
 	}
@@ -105,12 +107,14 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		// A unit whose agent is lost waits for the agent, not for the retry of an earlier failure.
 		view.Info = stateInfo(u, workflow.Failure)
 	}
+	// A unit that was restored from a backup waits for a check of its directory, or for an operator.
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: r.String()}
 	}
 	if w.isWaiting(u.Name) && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: waitsForProvisioner}
 	}
+	// This sets view.Running, and adds to view.Info if the hook is slow.
 	w.addRunning(u.Name, &view)
 
 	for _, p := range w.ports[u.Name] {
@@ -168,6 +172,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
 	key := u.Service // the map's key in w.shared, which contains the states of all relations
 	for _, r := range w.relationsOf[u.Service] {
+		// A subordinate unit takes part only in the relations with the service of its principal.
 		if !r.IsFor(*u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}

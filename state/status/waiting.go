@@ -18,8 +18,11 @@ const waitsForProvisioner = "waits for a provisioner"
 // readWaiting reads the agents' requests that no provisioner carries out and that have waited for waitThreshold.
 func (w *input) readWaiting(v *state.View) error {
 	requests, err := v.Requests()
-	if err != nil || len(requests) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(requests) == 0 {
+		return nil
 	}
 
 	serves, leads, err := v.LeaderServes()
@@ -27,6 +30,7 @@ func (w *input) readWaiting(v *state.View) error {
 		return err
 	}
 	if leads && serves {
+		// The leader will carry out the requests.
 		return nil
 	}
 
@@ -88,6 +92,7 @@ const maxNamed = 5
 // joinSome joins the first maxNamed texts, and adds the number of the remaining texts.
 func joinSome(texts []string) string {
 	if len(texts) > maxNamed {
+		// The capacity keeps append from changing the caller's texts.
 		texts = append(texts[:maxNamed:maxNamed], fmt.Sprintf("%d more", len(texts)-maxNamed))
 	}
 	return strings.Join(texts, ", ")

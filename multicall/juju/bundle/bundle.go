@@ -116,8 +116,8 @@ func (p *parser) refuse(format string, args ...any) {
 // other. The paths must be absolute. An overlay changes an application key by key, and null removes a key. An
 // overlay's relations are added, and its machines replace the previous ones.
 //
-// Parse returns all errors in the bundle as one error, up to a limit. If there is an error, it also returns
-// the part of the bundle that it has read.
+// Parse stops at the first file that it cannot read or parse. It returns all other errors in the bundle as one
+// error, up to a limit. If there is an error, it also returns the part of the bundle that it has read.
 func Parse(files Files, paths ...string) (*Bundle, error) {
 	p := &parser{
 		Bundle:   &Bundle{Applications: map[string]*Application{}},
@@ -148,6 +148,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	for _, place := range slices.Sorted(maps.Keys(p.outside)) {
 		p.Outside = append(p.Outside, place+": "+p.outside[place])
 	}
+	// A part that has an error is missing, so further checks would report errors that only follow from it.
 	if len(p.errs) == 0 {
 		p.check()
 		p.dropUnsupported()
@@ -287,6 +288,7 @@ func (p *parser) resolveResources(appPlace string, a *Application, earlier map[s
 	for _, resource := range slices.Sorted(maps.Keys(files)) {
 		value := files[resource]
 		place := fmt.Sprintf("%s: resource %q", appPlace, resource)
+		// This file replaces a revision from an earlier file.
 		delete(a.Revisions, resource)
 
 		revision, err := strconv.Atoi(value)

@@ -70,6 +70,7 @@ func (p *parser) checkKeys(where string, others map[string]yaml.Node, known any)
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		node := others[key]
 		reason, isForeign := foreign[key]
+		// A key that is null or false asks for nothing.
 		isUsed := !isNull(&node) && node.Value != "false"
 
 		switch {
@@ -98,6 +99,7 @@ func (p *parser) check() {
 	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
 		a := p.Applications[name]
 		p.checkApplication(name, a, unitsLeft)
+		// An invalid number has its own error, and must not cause errors of other applications.
 		if isNumberOfUnits(a.NumUnits, unitsLeft) {
 			unitsLeft -= a.NumUnits
 		}
@@ -153,6 +155,7 @@ func isNumberOfUnits(n, unitsLeft int) bool { return n >= 0 && n <= unitsLeft }
 func (p *parser) checkPlaces(name string, places []string) {
 	for _, to := range places {
 		if to == placeNew || isContainer(to) {
+			// dropContainers replaces a container with a new machine.
 			continue
 		}
 
@@ -189,7 +192,8 @@ func (p *parser) dropUnsupported() {
 	}
 }
 
-// dropStoreKeys removes the keys that only a charm from the store can have.
+// dropStoreKeys removes the keys that only a charm from the store can have. It adds them to the bundle's Ignored
+// or Missing.
 func (p *parser) dropStoreKeys(where string, a *Application) {
 	if a.Channel != "" {
 		p.Ignored = append(p.Ignored, where+": channel")
@@ -206,7 +210,8 @@ func (p *parser) dropStoreKeys(where string, a *Application) {
 	a.Revisions = nil
 }
 
-// dropContainers replaces each container among the application's places with a new machine.
+// dropContainers replaces each container among the application's places with a new machine. It adds each to the
+// bundle's Missing.
 func (p *parser) dropContainers(name string, a *Application) {
 	for i, to := range a.To {
 		if !isContainer(to) {
@@ -235,6 +240,7 @@ func (c *Comparison) CheckSecrets(v *state.View) error {
 			if value == w.have.Options[option] {
 				continue
 			}
+			// A new application needs no grant yet.
 			if err := v.CheckSecretOption(name, option, value, !w.exists); err != nil {
 				errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 			}

@@ -94,6 +94,7 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 
 	c.matched = env.match(b, places)
 	for _, id := range slices.Sorted(maps.Keys(b.Machines)) {
+		// Plan calls machineSpec again for its result. Only its errors matter here.
 		if _, err := c.machineSpec(id); err != nil {
 			errs = append(errs, fmt.Errorf("machine %q: %w", id, err))
 		}
@@ -165,6 +166,7 @@ func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 	errs = append(errs, w.checkSize(name))
 	errs = append(errs, w.chooseStorage())
 	for _, resource := range slices.Sorted(maps.Keys(w.Application.Resources)) {
+		// This only checks that the charm has the resource, as a file.
 		_, err := w.Meta.ResourceFile(resource)
 		errs = append(errs, err)
 	}
@@ -176,6 +178,7 @@ func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 // transaction. Otherwise this error would occur in the middle of the deployment.
 func (w *wanted) checkSize(name string) error {
 	url := charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}
+	// The charm has no archive yet, so the record has no checksum and no size.
 	record := state.NewCharm(url, w.Found.Charm, "", 0)
 
 	if !w.exists {
@@ -401,6 +404,7 @@ func (c *Comparison) listModelAdditions() (list [][2]string) {
 
 // asService returns the service that the bundle describes, with the facts that Diff compares.
 func (w *wanted) asService() Service {
+	// Diff compares only the number of units, so the units are empty.
 	s := Service{Options: w.options, Units: make([]state.Unit, w.NumUnits), Resources: w.Found.Resources}
 	s.Service.Charm = w.Charm
 	if w.constraints != nil {

@@ -105,6 +105,7 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 		a.Charm = s.Origin.Name
 		a.Channel = s.Origin.Channel
 		a.Revision = &s.Origin.Revision
+		// The base also determines the series.
 		if s.Origin.Base != "" {
 			a.Series = ""
 			a.Base = s.Origin.Base

@@ -118,7 +118,8 @@ func (w *wanted) plan(name string) (steps []Step) {
 }
 
 // addSettings adds to a step the settings that differ from those of the existing service: options, resources,
-// constraints and storage. It returns a description of each change.
+// constraints and storage. It returns a description of each change. Options and storage that the bundle does not
+// name keep their values.
 func (w *wanted) addSettings(step *Step) (changes []string) {
 	step.Options = map[string]any{}
 	for _, option := range slices.Sorted(maps.Keys(w.options)) {

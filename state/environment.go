@@ -109,6 +109,19 @@ func (e Environment) ProviderConfig() map[string]string {
 	return own
 }
 
+// CharmProxies are the proxies that the environment sets for charms. Each of them can be empty.
+type CharmProxies struct{ HTTP, HTTPS, FTP, None string }
+
+// CharmProxies returns the proxies for charms.
+func (e Environment) CharmProxies() CharmProxies {
+	return CharmProxies{
+		HTTP:  e.Config[CharmHTTPProxy],
+		HTTPS: e.Config[CharmHTTPSProxy],
+		FTP:   e.Config[CharmFTPProxy],
+		None:  e.Config[CharmNoProxy],
+	}
+}
+
 // IsConfined reports whether machines reach the state through a gateway, each with the rights of its units. A
 // change takes effect the next time that a machine starts.
 func (e Environment) IsConfined() bool { return e.ProviderConfig()["confined"] == "true" }

@@ -194,8 +194,8 @@ func (r *run) parseRelation() (int, error) {
 	return id, nil
 }
 
-// auditedHook is a hook's context that logs each new status, with the operator's name. A status takes effect at
-// once, so [run.commit] does not log it.
+// auditedHook is a hook's context that logs each new status and version of the workload, with the operator's name.
+// They take effect at once, so [run.commit] does not log them.
 type auditedHook struct {
 	*hookctx.Context
 	run *run
@@ -212,6 +212,16 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 		object = "status of the application"
 	}
 	h.Log("INFO", fmt.Sprintf("%s set: %s %q, by %s", object, s.Status, s.Message, h.run.operator))
+	return nil
+}
+
+// SetVersion records the version of the unit's workload, and logs the version with the operator's name.
+func (h auditedHook) SetVersion(ctx context.Context, version string) error {
+	if err := h.Context.SetVersion(ctx, version); err != nil {
+		return err
+	}
+
+	h.Log("INFO", fmt.Sprintf("workload version set: %q, by %s", version, h.run.operator))
 	return nil
 }
 

@@ -37,11 +37,12 @@ func (r *run) buildEnv(d workDir, client string) []string {
 	}
 
 	// Of a hook's environment, add only PATH and the variables that belong to a hook. For all other
-	// variables, the command gets the operator's values.
+	// variables, the command gets the operator's values. An empty value has a meaning only for a unit's principal.
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
 		fromHook := isHookVariable(name) || name == "PATH"
-		if fromHook && value != "" {
+		hasMeaning := value != "" || name == "JUJU_PRINCIPAL_UNIT" && r.Unit != ""
+		if fromHook && hasMeaning {
 			env = append(env, pair)
 		}
 	}
@@ -66,8 +67,7 @@ func isHookVariable(name string) bool {
 	return strings.HasPrefix(name, "JUJU_")
 }
 
-// envFacts returns the facts from which the command's environment variables are built, as for a hook. It leaves
-// out the environment's proxies and the unit's principal.
+// envFacts returns the facts from which the command's environment variables are built, as for a hook.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{
@@ -76,12 +76,14 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 		Charm:       f.charmName,
 		Hook:        hookName,
 		Machine:     f.unit.Machine,
+		Principal:   f.unit.Principal,
 		Tools:       d.toolsPath(),
 		Socket:      d.socketPath(),
 		ClientID:    client,
 		Environment: f.env.Name,
 		UUID:        f.env.UUID,
 		Version:     f.version,
+		Proxies:     hookexec.Proxies(f.env.CharmProxies()),
 	}
 
 	if folder := r.unitFolder(); folder != "" {

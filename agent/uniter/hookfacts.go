@@ -190,12 +190,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 		Environment: f.env.Name,
 		UUID:        f.env.UUID,
 		Version:     f.version,
-		Proxies: hookexec.Proxies{
-			HTTP:  f.env.Config[state.CharmHTTPProxy],
-			HTTPS: f.env.Config[state.CharmHTTPSProxy],
-			FTP:   f.env.Config[state.CharmFTPProxy],
-			None:  f.env.Config[state.CharmNoProxy],
-		},
+		Proxies:     hookexec.Proxies(f.env.CharmProxies()),
 	}
 
 	if f.action != nil {

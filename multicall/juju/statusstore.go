@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"bijou/state"
 	"bijou/state/charmsource"
-	"bijou/state/constraints"
 	"bijou/state/status"
 )
 
@@ -14,26 +14,21 @@ import (
 // adds the releases that differ from the services' charms to s.Services, and prints a hint for each of them.
 func (o *operator) addNewer(s status.Status) error {
 	var names []string
-	var wishes []charmsource.Wish
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-		source := s.Services[name].Source
-		if source.Store == "" {
-			continue
+		if s.Services[name].Source.Store != "" {
+			names = append(names, name)
 		}
-		names = append(names, name)
-		wishes = append(wishes, charmsource.Wish{
-			ID:      source.ID,
-			Have:    source.Revision,
-			Channel: source.Channel,
-			Base:    parseBase(source.Base),
-			Arch:    constraints.HostArch(),
-		})
 	}
-	if len(wishes) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
+		wishes, err := st.wishesFor(names, s)
+		if err != nil {
+			return err
+		}
+
 		// The answers have the order of the wishes, and of names.
 		answers, err := st.Resolve(o.ctx, wishes...)
 		if err != nil {
@@ -62,4 +57,24 @@ func (o *operator) addNewer(s status.Status) error {
 // describeSource returns the name and the channel of the service's charm in the store.
 func describeSource(s status.Service) string {
 	return s.Source.Name + " in channel " + s.Source.Channel
+}
+
+// wishesFor returns a wish for the current release of each service's charm, as refresh would ask for it: for the
+// architecture that the service's constraints name. names are services of s whose charms come from the store.
+func (st *charmStore) wishesFor(names []string, s status.Status) (wishes []charmsource.Wish, err error) {
+	for _, name := range names {
+		service, err := state.Read(st.o.ctx, st.state, func(v *state.View) (state.Service, error) { return v.Service(name) })
+		if state.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+
+		source := s.Services[name].Source
+		wish := st.wishFor(service, source.Base)
+		wish.ID = source.ID
+		wish.Have = source.Revision
+		wish.Channel = source.Channel
+		wishes = append(wishes, wish)
+	}
+
+	return wishes, nil
 }

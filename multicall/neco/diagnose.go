@@ -93,9 +93,8 @@ func (c diagnoseCmd) chooseServer(o *operator) (lrn int, isHere bool, err error)
 	return own, true, nil
 }
 
-// describeServer returns the status with only this server in the table, and the free space on its disks. The
-// findings are those of all servers, unless the leader has recorded only some of them. In that case
-// describeServer shows all findings of this server.
+// describeServer returns the status with only this server and its findings, and the free space on its disks. It shows
+// all findings of this server, even if the leader has recorded only some of them.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
@@ -103,12 +102,13 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 	}
 
 	doc.Servers = doc.Servers[i : i+1]
+	findings := doc.Findings
 	if doc.MoreFindings > 0 {
-		doc.Findings = slices.DeleteFunc(slices.Clone(doc.allFindings), func(f record.Finding) bool {
-			return f.Server != lrn
-		})
-		doc.MoreFindings = 0
+		findings = doc.allFindings
 	}
+	isOfOther := func(f record.Finding) bool { return f.Server != lrn }
+	doc.Findings = slices.DeleteFunc(slices.Clone(findings), isOfOther)
+	doc.MoreFindings = 0
 
 	const coloured = false
 	shown, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(coloured)

@@ -227,7 +227,7 @@ func (c *Comparison) describePlace(place string) string {
 type placer struct {
 	bundle *Bundle
 	done   map[string][]string // the units' places, by application
-	busy   map[string]bool     // the applications that are being placed, or cannot be placed
+	busy   map[string]bool     // the applications that are being placed
 }
 
 // place returns the resolved place of each unit of an application. If a unit is placed beside a unit of a
@@ -242,6 +242,7 @@ func (p placer) place(name string) ([]string, error) {
 		return nil, fmt.Errorf("application %q cannot be placed beside itself: see its \"to\"", name)
 	}
 	p.busy[name] = true
+	defer delete(p.busy, name) // also after a failure, so that a later call returns the same error
 
 	a := p.bundle.Applications[name]
 	nextUnit := map[string]int{} // the unit of each other application beside which the next unit is placed

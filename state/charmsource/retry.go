@@ -52,6 +52,7 @@ func checkBusy(resp *http.Response) error {
 // retryAfter parses the header Retry-After, which has seconds or a date (RFC 9110, 10.2.3). It returns a negative
 // duration if the header is invalid or missing.
 func retryAfter(text string, now time.Time) time.Duration {
+	// The limit of 2^30 seconds, 34 years, keeps the product within a Duration.
 	if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 0 {
 		return time.Duration(min(n, 1<<30)) * time.Second
 	}
@@ -124,7 +125,8 @@ func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error)
 	}
 }
 
-// retryDelay returns how long to wait before a retry after err. canHelp is false if a retry cannot help.
+// retryDelay returns how long to wait before a retry after err. canHelp is false if a retry cannot help, and the
+// delay then has no meaning.
 func retryDelay(err error) (delay time.Duration, canHelp bool) {
 	if busy, ok := errors.AsType[*busyError](err); ok {
 		if busy.after < 0 {

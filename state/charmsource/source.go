@@ -105,8 +105,8 @@ type Wish struct {
 }
 
 // chooseFrom returns the base to request next, from bases that have a release: the first of w.Also that is
-// among them or, if the wish accepts other bases, the best one. ok is false if the wish accepts none of the
-// bases.
+// among them or, if the wish accepts other bases, the best one by [ChooseBase]. Only bases for the wished
+// architecture count. ok is false if the wish accepts none of the bases.
 func (w Wish) chooseFrom(bases []Base) (chosen Base, ok bool) {
 	for _, b := range w.Also {
 		isWished := func(base Base) bool { return base.String() == b.String() && base.HasArch(w.Arch) }

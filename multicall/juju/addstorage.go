@@ -14,7 +14,7 @@ type addStorageCmd struct {
 	waitFlags
 }
 
-// Run adds all of the storage, or none.
+// Run adds all of the storage, or none, and prints the ids of the added storage.
 func (c addStorageCmd) Run(o *operator) error {
 	directives, err := parseDirectives(c.Storage)
 	if err != nil {

@@ -36,6 +36,7 @@ func (c downloadCmd) Run(o *operator) error {
 		return err
 	}
 	if c.NoProgress {
+		// Without a bar, an operator shows no progress.
 		silent := *o
 		silent.bar = nil
 		o = &silent
@@ -119,7 +120,8 @@ func (c downloadCmd) checkFlags(name string) error {
 	return nil
 }
 
-// resourceRevisions parses the words NAME=N of --resource.
+// resourceRevisions parses the words NAME=N of --resource. It returns an error if there are any without
+// --resources.
 func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	wanted := map[string]int{}
 	for _, word := range c.Resource {

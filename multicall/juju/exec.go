@@ -55,6 +55,7 @@ func (c execCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		targets, err := c.findTargets(o, s)
 		if err != nil && c.Format == "json" {
+			// Programs written for Juju look for the prefix that taskError adds.
 			return taskError(err)
 		}
 		if err != nil {
@@ -79,7 +80,8 @@ func (c execCmd) Run(o *operator) error {
 	})
 }
 
-// wantsShell reports whether the command is interactive: with -i or -t, or a bare shell on a terminal.
+// wantsShell reports whether the command is interactive: with -i or -t, or a shell without arguments if stdin is a
+// terminal.
 func (c execCmd) wantsShell(o *operator) bool {
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "fish", "/bin/sh", "/bin/bash"}
 	isBareShell := len(o.command) == 1 && slices.Contains(shells, o.command[0])
@@ -114,8 +116,8 @@ func (c execCmd) runOverSSH(o *operator) error {
 }
 
 // refuseUnit returns the error for a word that stands in place of a unit, and that does not have the form of
-// a unit's name. The error has a hint with the command that the operator may have meant. If the word names no
-// application, the hint takes the word as the first word of the command.
+// a unit's name. command is the command to run. The error has a hint with the command line that the operator may
+// have meant. If the word names no application, the hint takes the word as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
 	// In other tools, -u is the user of the command.
@@ -131,6 +133,7 @@ func (c execCmd) refuseUnit(v *state.View, word string, command []string) error 
 
 	_, err := v.Service(appOfWord(word))
 	if err == nil {
+		// The word names an application, so the hints are for its units.
 		return hintUnit(word, line)
 	}
 	if !errors.Is(err, state.ErrNotFound) {
@@ -165,8 +168,8 @@ type runTargets struct {
 	down  []error  // an error for each unit whose agent is down
 }
 
-// findTargets returns the units that the arguments and flags name. It returns an error if none of these units
-// can run the command.
+// findTargets returns the units that the arguments and flags name. It returns an error if one of these units does
+// not exist, or if none of them can run the command.
 func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
@@ -180,11 +183,11 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 		}
 		return selectReachable(v, units)
 	})
-
 	if err != nil {
 		return to, err
 	}
 
+	// The command runs on these units, even if the agents of other units are down.
 	if len(to.units) > 0 {
 		return to, nil
 	}
@@ -237,11 +240,11 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	}
 
 	units, err := v.Units(service)
+	if err != nil {
+		return nil, err
+	}
 	for _, u := range units {
 		names = append(names, u.Name)
-	}
-	if err != nil {
-		return names, err
 	}
 	if len(names) == 0 && service != "" {
 		return names, fmt.Errorf("application %q has no units", service)

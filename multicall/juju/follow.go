@@ -57,6 +57,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.noteAway(err)
 			pause = awayRetryInterval
 		}
+		// Sleep fails only if ctx is done, which ends the loop.
 		_ = backoff.Sleep(ctx, pause)
 	}
 
@@ -95,6 +96,7 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 
 	err := f.state.Await(ctx, revision, f.scopes...)
 	if f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
+		// It is time to read again. If the caller's own ctx has ended, follow notices that.
 		return nil
 	}
 

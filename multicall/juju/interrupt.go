@@ -32,6 +32,7 @@ func (c interruptCmd) Run(o *operator) error {
 
 		subject := op.Running().Name + " of " + c.Unit
 		end, err := c.awaitEnd(o, s, op)
+		// If the operator interrupts this command, awaitEnd ends without an error.
 		if err != nil || o.ctx.Err() != nil {
 			return errors.Join(err, o.ctx.Err())
 		}
@@ -64,6 +65,7 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 			return printNothing, nil
 		}
 
+		// The unit runs nothing, or runs a later operation.
 		end, err = c.describeEnd(v, op)
 		if err == nil {
 			// follow returns once ctx is done.
@@ -76,8 +78,9 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 	return end, err
 }
 
-// describeEnd returns a clause for Run's message that says how an operation has ended. A hook may have ended
-// before the interrupt reached it.
+// describeEnd returns a clause for Run's message that says how an operation has ended: an action or command with
+// its status, and a hook with the command that runs it again. A hook may have succeeded before the interrupt
+// reached it.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)

@@ -17,11 +17,13 @@ func (o *operator) listKnown(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
+	// The error has no field for the kind of the name, so its text must show the kind.
 	missing := regexp.MustCompile(`\b(unit|machine|application|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
 	if missing == nil {
 		return err
 	}
 
+	// kind is a word for listNames, and label is a word for people.
 	kind := missing[1] + "s"
 	label := kind
 	switch kind {

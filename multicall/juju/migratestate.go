@@ -79,7 +79,7 @@ func withMigrationHint(err error, e home.Environment) error {
 // migrate copies the environment's state to the new store and switches to that store. If the environment
 // already uses the new store, migrate finishes a migration that was interrupted after the switch.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
-	if err := o.checkOriginal(e); err != nil {
+	if err := o.checkOriginal(e); err != nil { // refuses a copy of the environment's directory
 		return err
 	}
 
@@ -90,7 +90,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if to == e.State {
 		return c.finishMigration(o, e)
 	}
-	if err := o.checkStopped(e); err != nil {
+	if err := o.checkStopped(e); err != nil { // refuses while an agent runs on this host
 		return err
 	}
 
@@ -103,6 +103,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 		Fault:    o.parts.Fault,
 		Progress: o.reportSteps,
 		Switch: func() error {
+			// From here on, the environment uses the new store.
 			e.State = to
 			return e.Save()
 		},
@@ -138,8 +139,9 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 }
 
 // targetURL returns the URL of the new store. The path of a SQLite URL becomes absolute, and its directory is
-// created. For any other store, targetURL copies the credentials that the URL names into the environment's
-// directory.
+// created. A SQLite URL without a path means the file in the environment's directory. targetURL refuses a SQLite
+// URL if machines are on other hosts. For any other store, targetURL copies the credentials that the URL names
+// into the environment's directory.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, isFile := strings.CutPrefix(c.To, "sqlite:")
 	if !isFile {

@@ -36,7 +36,7 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if c.asks(c.Words) {
+	if c.asks(c.Words) { // no KEY=VALUE and no --reset
 		return c.show(o, defaults)
 	}
 
@@ -112,6 +112,7 @@ func describeDefaults(defaults map[string]string) string {
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 	settings := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {
+		// The empty value is valid for every setting that can have a default.
 		if state.CheckDefault(s.Key, "") == nil {
 			settings[s.Key] = modelDefault{Default: s.Default, Host: defaults[s.Key]}
 		}

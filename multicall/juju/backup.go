@@ -185,7 +185,7 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(storages, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
+	slices.SortStableFunc(storages, func(x, y state.Storage) int { return charm.CompareUnits(x.Unit, y.Unit) })
 
 	// Each step adds the storages of one unit, since the unit's hooks wait until all of these are copied. After the
 	// sort, they are the first n of the remaining ones.
@@ -291,7 +291,7 @@ func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
 	}
 
 	for _, storage := range storages {
-		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == storage.ID })
+		i := slices.IndexFunc(now, func(current state.Storage) bool { return current.ID == storage.ID })
 		if i < 0 || now[i].Unit != storage.Unit {
 			return fmt.Errorf("%w: %s", errStorageMoved, storage.ID)
 		}
@@ -377,7 +377,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 	switch {
 	case err == nil && info.IsDir():
 		return folder, ""
-	case err == nil || errors.Is(err, fs.ErrNotExist):
+	case err == nil || errors.Is(err, fs.ErrNotExist): // without an error, it is not a directory
 		return "", "its directory " + folder + " does not exist"
 	}
 	return "", "its directory cannot be read: " + err.Error()

@@ -169,7 +169,7 @@ func findInCode(
 		// Nothing is found in a file that cannot be read.
 		data, _ := os.ReadFile(path)
 		if found := wanted().Find(data); found != nil {
-			name, _ := filepath.Rel(charmDir, path)
+			name, _ := filepath.Rel(charmDir, path) // never fails, since path is below charmDir
 			names = append(names, name)
 			signs = append(signs, fmt.Sprintf("%s contains %q", name, bytes.TrimSpace(found)))
 		}

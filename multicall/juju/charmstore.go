@@ -67,7 +67,7 @@ func (o *operator) askCharmStore(f func(st *charmStore) error) error {
 }
 
 // newCharmhub returns the client for the store of charms. BIJOU_CHARMHUB_URL and CHARMHUB_URL override the
-// environment's URL of the store.
+// environment's URL of the store. If none of these is set, the store is Charmhub.
 func (o *operator) newCharmhub(env state.Environment) (charmsource.Store, error) {
 	store, err := charmsource.NewCharmhub(charmsource.Options{
 		URL:     cmp.Or(os.Getenv("BIJOU_CHARMHUB_URL"), os.Getenv("CHARMHUB_URL"), env.Config[state.CharmhubURL]),
@@ -221,8 +221,12 @@ const (
 // downloads the file, and stores a copy in the environment. A lock lets only one command on this host
 // download at a time. Under this lock, getFile also removes downloads that a killed command has left.
 func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
-	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
+	found, err := st.copyBlob(ctx, f, path)
+	if err != nil {
 		return err
+	}
+	if found {
+		return nil
 	}
 
 	e, err := st.o.home.Choose(st.o.name)
@@ -238,8 +242,12 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	defer lock.Close()
 
 	// Another command may have downloaded the file before this command got the lock.
-	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
+	found, err = st.copyBlob(ctx, f, path)
+	if err != nil {
 		return err
+	}
+	if found {
+		return nil
 	}
 
 	// These are downloads that a killed command has left.

@@ -31,6 +31,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 		return console.Hint(errors.New("cannot debug hooks: stdin is not a terminal"),
 			"use --detached, and attach from a terminal")
 	}
+	// The unit's agent opens windows through the socket, so the unit must be on this host.
 	if err := c.checkUnitIsLocal(o); err != nil {
 		return err
 	}

@@ -272,19 +272,19 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 
-	var text []string
+	var output []string
 	for _, l := range lines {
-		text = append(text, t.formatMessage(l)...)
+		output = append(output, t.formatMessage(l)...)
 	}
 	// A message can have several lines of text, so the last n messages can have more than n lines. The limit
 	// applies only to the first call, which has set no printedEnds yet.
 	if n := t.maxLines(); n > 0 && t.printedEnds == nil {
-		text = text[max(0, len(text)-n):]
+		output = output[max(0, len(output)-n):]
 	}
 	t.printedEnds = ends
 
 	out := bufio.NewWriter(t.o.streams.Out)
-	for _, line := range text {
+	for _, line := range output {
 		fmt.Fprintln(out, line)
 	}
 	return out.Flush()
@@ -306,8 +306,8 @@ func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 
 	// The ends are numbers that count all lines of a source, including dropped ones.
 	for _, source := range slices.Sorted(maps.Keys(read)) {
-		if missing := ends[source] - t.printedEnds[source] - read[source]; missing > 0 {
-			t.o.note("warning: %s of %s came too fast and are not shown", formatCount(int(missing), "line"), source)
+		if lost := ends[source] - t.printedEnds[source] - read[source]; lost > 0 {
+			t.o.note("warning: %s of %s came too fast and are not shown", formatCount(int(lost), "line"), source)
 		}
 	}
 }

@@ -385,11 +385,11 @@ func (d *deployment) addService(url charm.URL) error {
 	if err != nil {
 		return err
 	}
-	resources, err := d.o.storeResources(d.state, d.files)
+	stored, err := d.o.storeResources(d.state, d.files)
 	if err != nil {
 		return err
 	}
-	d.release.markDownloaded(resources)
+	d.release.markDownloaded(stored)
 
 	d.service.Charm = url.String()
 	d.service.Series = url.Series
@@ -413,7 +413,7 @@ func (d *deployment) addService(url charm.URL) error {
 
 		d.storage = s.Storage
 		d.dialectNote = fmt.Sprintf("its hooks use the %s dialect, because %s", s.Dialect, s.DialectMark)
-		if err := putResources(tx, d.service.Name, resources); err != nil {
+		if err := putResources(tx, d.service.Name, stored); err != nil {
 			return err
 		}
 		return d.addFirstUnits(tx)

@@ -250,11 +250,11 @@ func (e bundleExecutor) upgrade(service string) error {
 // transaction. A part that is nil stays as it is. files are the files of the step's resources, by name. release is
 // the store's release from which files were downloaded, or nil if all files are the bundle's.
 func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *charmRelease) error {
-	resources, err := e.o.storeResources(e.state, files)
+	stored, err := e.o.storeResources(e.state, files)
 	if err != nil {
 		return err
 	}
-	release.markDownloaded(resources)
+	release.markDownloaded(stored) // does nothing if release is nil
 
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		if _, err := setOptions(tx, step.What, step.Options); err != nil {
@@ -285,7 +285,7 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 			}
 		}
 
-		return putResources(tx, step.What, resources)
+		return putResources(tx, step.What, stored)
 	})
 }
 
@@ -329,6 +329,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 // bundle.yaml in a directory that is not a charm. isBundle is false for any other path.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
+	// The name of a file decides, even if the file does not exist. Reading the bundle then fails.
 	if err != nil || !info.IsDir() {
 		return path, slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 	}

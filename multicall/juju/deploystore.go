@@ -450,11 +450,11 @@ func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
 		return f.release.Resources, nil
 	}
 
-	resources := slices.Clone(f.release.Resources)
+	combined := slices.Clone(f.release.Resources)
 	for _, r := range current.Resources {
 		if slices.Contains(missing, r.Name) {
-			resources = append(resources, r)
+			combined = append(combined, r)
 		}
 	}
-	return resources, nil
+	return combined, nil
 }

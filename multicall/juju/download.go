@@ -29,7 +29,8 @@ type downloadCmd struct {
 	NoProgress bool     `help:"Show no progress."`
 }
 
-// Run downloads a release, with its resources if the flags request them.
+// Run downloads a release to a file, or to stdout if the name is followed by -. If the flags request resources, it
+// also downloads these. It prints the command that deploys the downloaded files.
 func (c downloadCmd) Run(o *operator) error {
 	wish, err := c.wish()
 	if err != nil {

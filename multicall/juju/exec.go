@@ -32,8 +32,9 @@ type execCmd struct {
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
 
-// Run queues the command on all units, waits until it has ended on each, and prints the results. Run opens a
-// shell for an interactive command, and does not use agents for --machine.
+// Run queues the command on all units whose agents are not down, waits until it has ended on each, and prints the
+// results. It ends commands that have not ended after --timeout. With --background it only queues the command.
+// Run opens a shell for an interactive command, and does not use agents for --machine.
 func (c execCmd) Run(o *operator) error {
 	if len(o.command) == 0 {
 		return console.Hint(console.Usage(errors.New("no command given")),
@@ -170,13 +171,13 @@ type runTargets struct {
 
 // findTargets returns the units that the arguments and flags name. It returns an error if one of these units does
 // not exist, or if none of them can run the command.
-func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
+func (c execCmd) findTargets(o *operator, s *state.State) (targets runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
-		return to, console.Usage(errors.New("no unit given: give units, --application or --all"))
+		return targets, console.Usage(errors.New("no unit given: give units, --application or --all"))
 	}
 
-	to, err = state.Read(o.ctx, s, func(v *state.View) (runTargets, error) {
+	targets, err = state.Read(o.ctx, s, func(v *state.View) (runTargets, error) {
 		units, err := c.listUnits(o, v, names)
 		if err != nil {
 			return runTargets{}, err
@@ -184,18 +185,18 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 		return selectReachable(v, units)
 	})
 	if err != nil {
-		return to, err
+		return targets, err
 	}
 
 	// The command runs on these units, even if the agents of other units are down.
-	if len(to.units) > 0 {
-		return to, nil
+	if len(targets.units) > 0 {
+		return targets, nil
 	}
-	if len(to.down) > 0 {
-		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
+	if len(targets.down) > 0 {
+		return targets, console.Hint(joinErrors(targets.down), "nothing was run; juju status shows the units")
 	}
 
-	return to, errors.New("there are no units")
+	return targets, errors.New("there are no units")
 }
 
 // listUnits returns the units that the words name, and the units of the services in the flags, sorted, each
@@ -255,7 +256,7 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 
 // selectReachable separates the units whose agents are down from all other units. On a unit whose agent is
 // down, the command would run much later, or never. It returns an error if a unit does not exist.
-func selectReachable(v *state.View, units []string) (to runTargets, err error) {
+func selectReachable(v *state.View, units []string) (targets runTargets, err error) {
 	var unknown []error
 	for _, name := range units {
 		u, err := v.Unit(name)
@@ -266,22 +267,22 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 
 		present, err := v.IsPresent(state.UnitAgent(name))
 		if err != nil {
-			return to, err
+			return targets, err
 		}
 		// A new unit has no charm yet, and its agent may not have started.
 		unitIsNew := u.Charm == ""
 		if !present && !unitIsNew {
-			to.down = append(to.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
+			targets.down = append(targets.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
 			continue
 		}
-		to.units = append(to.units, name)
+		targets.units = append(targets.units, name)
 	}
 
 	if len(unknown) > 0 {
-		return to, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
+		return targets, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
 	}
 
-	return to, nil
+	return targets, nil
 }
 
 // maxEnqueueBatch is the maximum number of units in one transaction.

@@ -18,7 +18,7 @@ type interruptCmd struct {
 }
 
 // Run requests the end of the hook, action or command that the unit runs, waits until it has ended, and
-// prints how it ended.
+// prints how it ended. It returns an error if the unit runs nothing, or if the end takes longer than --timeout.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var op state.Op
@@ -33,8 +33,8 @@ func (c interruptCmd) Run(o *operator) error {
 		subject := op.Running().Name + " of " + c.Unit
 		end, err := c.awaitEnd(o, s, op)
 		// If the operator interrupts this command, awaitEnd ends without an error.
-		if err != nil || o.ctx.Err() != nil {
-			return errors.Join(err, o.ctx.Err())
+		if err := errors.Join(err, o.ctx.Err()); err != nil {
+			return err
 		}
 		if end == "" {
 			return console.Hint(fmt.Errorf("%s has not ended after %s", subject, c.Timeout),

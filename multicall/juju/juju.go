@@ -135,6 +135,7 @@ func isCommand(name string) bool {
 // CommandLine returns the juju command line with these words, quoted for a shell. It returns "" if the first
 // word is not a command of juju.
 func CommandLine(words []string) string {
+	// Commands of other tools count if juju has a command of its own for them.
 	if own := translateArgs(words); !isCommand(own[0]) {
 		return ""
 	}

@@ -18,13 +18,13 @@ func (o *operator) listKnown(err error) error {
 		return err
 	}
 	// The error has no field for the kind of the name, so its text must show the kind.
-	missing := regexp.MustCompile(`\b(unit|machine|application|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
-	if missing == nil {
+	match := regexp.MustCompile(`\b(unit|machine|application|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
+	if match == nil {
 		return err
 	}
 
 	// kind is a word for listNames, and label is a word for people.
-	kind := missing[1] + "s"
+	kind := match[1] + "s"
 	label := kind
 	switch kind {
 	case "applications":

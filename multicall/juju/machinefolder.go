@@ -116,7 +116,7 @@ func findMachine(v *state.View, name string) (m state.Machine, unit string, err 
 }
 
 // runForeground runs a program with juju's own streams, and returns the program's exit code as juju's exit
-// code.
+// code. It returns an error if the program cannot be run, or was ended by a signal.
 func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdin = o.streams.In
 	c.Stdout = o.streams.Out

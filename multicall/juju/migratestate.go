@@ -19,7 +19,8 @@ type migrateStateCmd struct {
 	Keep bool   `help:"Keep the old store, marked as moved. By default it is removed once the new store is in use."`
 }
 
-// Run moves the environment's state to a different store.
+// Run moves the environment's state to a different store, under the lock of the environment's directory. Then it
+// removes the credentials of the old store.
 func (c migrateStateCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

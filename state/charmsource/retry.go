@@ -96,9 +96,9 @@ func away(host string, limit time.Duration, err error) error {
 	return awayf("cannot reach %s: %w", host, err)
 }
 
-// retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It returns the last
-// error, or ctx's error. If the store asks for a wait of more than maxRetryAfter, retry does not wait. It
-// then returns an error with the time at which the user can retry.
+// retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It calls c.notify before each
+// wait. It returns the last error, or ctx's error. If the store asks for a wait of more than maxRetryAfter, retry
+// does not wait. It then returns an error with the time at which the user can retry.
 func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	for n := 1; ; n++ {
 		err := f(ctx)

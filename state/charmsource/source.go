@@ -100,7 +100,7 @@ type Wish struct {
 	// OrOther lets Resolve choose a different base if Base has no release.
 	OrOther bool
 
-	Have      int            // the revision that the caller has, or 0
+	Have      int            // the revision that the caller has, or 0; if it is set, Revision must be 0
 	Resources map[string]int // wanted revisions of resources, by name; all others stay as released
 }
 

@@ -292,8 +292,8 @@ type resourceJSON struct {
 	Download    fileJSON `json:"download"`
 }
 
-// resource returns the resource of the charm with that name.
-func (r resourceJSON) resource(charm string) Resource {
+// resource returns the resource of the charm called charmName. A resource without a type is a file.
+func (r resourceJSON) resource(charmName string) Resource {
 	return Resource{
 		Name:        r.Name,
 		Type:        cmp.Or(r.Type, TypeFile),
@@ -301,7 +301,7 @@ func (r resourceJSON) resource(charm string) Resource {
 		Description: r.Description,
 		Revision:    r.Revision,
 		Created:     r.Created,
-		File:        r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charm, r.Revision)),
+		File:        r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charmName, r.Revision)),
 	}
 }
 

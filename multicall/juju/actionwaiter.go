@@ -56,8 +56,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithCancel(ctx)
 }
 
-// wait blocks until all actions have ended or are stuck. It returns ctx's error if ctx ends first. It keeps
-// waiting while the store is unreachable.
+// wait blocks until all actions have ended or are stuck. It returns ctx's error if ctx ends first. Once it has read
+// the actions, it keeps waiting while the store is unreachable.
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -335,6 +335,7 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 		case a.stuckReason != "":
 			errs = append(errs, fmt.Errorf("%s is %s: %s", subject, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
+			// The operator has interrupted the command before the timeout.
 			errs = append(errs, fmt.Errorf("%s is still %s, and continues", subject, a.action.Status))
 		default:
 			errs = append(errs,

@@ -332,6 +332,7 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	case err == nil:
 		return quiesced, nil
 	case errors.Is(err, context.DeadlineExceeded) && b.o.ctx.Err() == nil:
+		// The limit of --timeout has ended the wait, and not the end of the whole command.
 		err = console.Hint(fmt.Errorf("a hook is still running after %s", b.cmd.Timeout),
 			"--timeout DURATION waits longer", "juju show-unit "+s.Unit+" shows the hook")
 	case errors.Is(err, ErrCannotQuiesce):

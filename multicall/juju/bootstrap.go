@@ -43,7 +43,7 @@ type bootstrapCmd struct {
 }
 
 // Run creates the environment and starts its background process. If this fails, it removes everything that it
-// has created.
+// has created. It returns an error, and removes nothing, if the environment exists already.
 func (c bootstrapCmd) Run(o *operator) error {
 	// `juju add-model NAME PROVIDER` has the arguments of bootstrap in the other order.
 	if slices.Contains(o.args, "add-model") {
@@ -90,6 +90,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 // create inspects the provider, and creates the environment. After an error, it removes everything that it has
 // created, and the environment's directory.
 func (b *bootstrap) create() error {
+	// Until run begins, there is only the directory, which Lock has created.
 	var err error
 	if b.defaults, err = b.o.home.Defaults(); err != nil {
 		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err), b.lock.Remove())
@@ -125,8 +126,8 @@ func (c *bootstrapCmd) resolveCloud(o *operator) error {
 	return nil
 }
 
-// newEnvironment returns the new environment's record, or an error if its name, series or directory cannot be
-// used.
+// newEnvironment returns the new environment's record, or an error if its name, series, directory or store's URL
+// cannot be used. The name is o.name or, without that, the one in JUJU_ENV, and otherwise defaultEnvironment.
 func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	name := cmp.Or(o.name, os.Getenv("JUJU_ENV"), defaultEnvironment)
 	if err := home.CheckName(name); err != nil {
@@ -350,7 +351,7 @@ func (b *bootstrap) restoreState() error {
 	if _, err := b.restore.unpackStorage(b.env, mayBeThere); err != nil {
 		return err
 	}
-	if err := b.restore.takeSecretKeys(b.env); err != nil {
+	if err := b.restore.takeSecretKeys(b.env); err != nil { // writes the keys of the backup and of --key
 		return err
 	}
 

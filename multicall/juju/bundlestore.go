@@ -161,7 +161,8 @@ func (c deployCmd) describeStoreCharm(
 
 // changeFromStore executes a step as [bundleExecutor.change] does, for an application whose resources may be
 // revisions in the store. files are the files of the step's resources, by name. For a revision in the store,
-// changeFromStore downloads the file. In a rehearsal it leaves these resources out, and downloads nothing.
+// changeFromStore downloads the file, and sets its path in files. In a rehearsal it removes these resources from
+// files, and downloads nothing.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
 		isInStore := func(name, _ string) bool { return f.picked[name] > 0 }

@@ -39,6 +39,6 @@ func (o *operator) changeStorage(
 	for _, id := range ids {
 		fmt.Fprintf(o.streams.Out, lineFormat+"\n", id)
 	}
-	o.noteAffected(untilIdle, units...)
+	o.noteAffected(untilIdle, units...) // --wait waits until they are idle
 	return nil
 }

@@ -101,7 +101,7 @@ func describeForeignKernel(provider string, _ bool) string {
 // that its machines do not support. Machines of all providers except local have Juju's programs. It prints no
 // warning for a charm that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
-	provider := ""
+	provider := "" // unknown, if the environment cannot be read
 	if e, err := o.home.Choose(o.name); err == nil {
 		provider = e.Provider
 	}

@@ -160,7 +160,7 @@ func (r *charmRelease) markDownloaded(given []resources.Resource) {
 	}
 
 	for i := range given {
-		if revision := r.resources[given[i].Name]; revision != 0 {
+		if revision := r.resources[given[i].Name]; revision != 0 { // 0 if the file was not downloaded
 			given[i].Origin = state.StoreCharmhub
 			given[i].Revision = revision
 		}

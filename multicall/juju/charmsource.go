@@ -125,7 +125,7 @@ func resolveLocal(ctx context.Context, source *charmsource.Local, w charmsource.
 		Release:    release,
 		source:     source,
 		repository: source.Repository,
-		found:      *release.File.Charm,
+		found:      *release.File.Charm, // which Local always sets
 	}, nil
 }
 

@@ -187,6 +187,7 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*ch
 	}
 
 	r := &charmRelease{Release: answer.Release, source: st, asked: w.Channel}
+	// A bundle runs on no machine of its own.
 	if r.Type == charmsource.TypeCharm && !r.SupportsArch(w.Arch) {
 		return nil, fmt.Errorf("revision %d of charm %q is not for %s", r.Revision, r.Name, w.Arch)
 	}

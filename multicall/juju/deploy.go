@@ -56,10 +56,11 @@ func (c deployCmd) Run(o *operator) error {
 		return c.deployBundle(o, path)
 	}
 
+	// The first check is that of the flags for the number and the places of units.
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
-	c.noteTogether(o)
+	c.noteTogether(o) // prints a note if all units go to one machine
 	if isStore {
 		return c.deployFromStore(o, name)
 	}

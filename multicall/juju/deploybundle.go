@@ -89,6 +89,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return console.Hint(c.rehearseBundle(o, s, b, steps), "nothing was changed")
 		}
 
+		// --wait waits until the bundle's applications are idle.
 		o.noteAffected(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
 		e := bundleExecutor{
 			o:          o,
@@ -382,6 +383,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		return nil, err
 	}
 
+	// The error contains those in missing, which are about unsupported parts.
 	found, err := c.findBundleCharms(o, s, b, env, scratch, missing)
 	if err != nil {
 		return nil, err
@@ -444,6 +446,7 @@ func (c deployCmd) findBundleCharms(
 ) (found map[string]bundle.Found, err error) {
 	found = map[string]bundle.Found{}
 	if len(errs) == 0 {
+		// Even with an error, found is a map, to which the loop below adds.
 		if found, err = c.findStoreCharms(o, s, b, env, scratch); err != nil {
 			errs = append(errs, err)
 		}

@@ -194,8 +194,8 @@ type storeFinder struct {
 }
 
 // find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment already has
-// the wanted revision, find does not ask the store. If the store cannot be reached, find uses a release that
-// the environment has.
+// the wanted revision, find does not ask the store. If the store cannot be reached, find uses the newest wanted
+// release that the environment has, and prints a warning. Without such a release, it returns the store's error.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {

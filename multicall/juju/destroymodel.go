@@ -163,6 +163,7 @@ func (c destroyModelCmd) takeDown(o *operator, e home.Environment, lock *home.Fo
 	if err := o.parts.Providers.FreeInstances(ctx, e, o.reportSteps); err != nil {
 		return err
 	}
+	// Programs that hooks have started have the environment's UUID in this variable.
 	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 			if err := w.wait(); err != nil {
 				return err
 			}
-			left = w.seen
+			left = w.seen // the last progress that wait has read
 		}
 
 		if len(left.failed) > 0 {

@@ -30,7 +30,7 @@ type downloadCmd struct {
 }
 
 // Run downloads a release to a file, or to stdout if the name is followed by -. If the flags request resources, it
-// also downloads these. It prints the command that deploys the downloaded files.
+// also downloads these. For files, it prints the command that deploys them.
 func (c downloadCmd) Run(o *operator) error {
 	wish, err := c.wish()
 	if err != nil {

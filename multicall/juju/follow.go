@@ -35,8 +35,8 @@ type follower struct {
 }
 
 // follow reads and prints until ctx is done, or until nothing reads the output any more. It returns no error
-// in these cases. If the store becomes unreachable after the first read, follow prints one warning and waits
-// for the store. Any other error ends follow.
+// in these cases. If the store becomes unreachable after a first result was printed, follow prints one warning and
+// waits for the store. Any other error ends follow.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)

@@ -40,7 +40,7 @@ func (c integrateCmd) Run(o *operator) error {
 	}
 
 	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, formatEndpoints(added))
-	o.noteAffected(untilIdle, servicesOf(added)...)
+	o.noteAffected(untilIdle, servicesOf(added)...) // --wait waits until their units are idle
 	return nil
 }
 

@@ -47,8 +47,8 @@ func (c interruptCmd) Run(o *operator) error {
 }
 
 // awaitEnd waits until the operation has ended, and returns what [interruptCmd.describeEnd] says of the end.
-// It returns "" if the operation has not ended after the timeout. It keeps waiting while the store is
-// unreachable.
+// It returns "" if the operation has not ended after the timeout. Once it has read the operation, it keeps waiting
+// while the store is unreachable.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string, error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
@@ -84,7 +84,10 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)
-		return fmt.Sprintf("has ended: %s", a.Status), err
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("has ended: %s", a.Status), nil
 	}
 	// A failure of update-status does not need juju resolved, since the hook runs again later.
 	if op.Hook.Name == "update-status" {

@@ -212,7 +212,7 @@ func setEnvHint(words []string, names givenNames) string {
 
 	var pairs []string
 	for _, word := range words {
-		if variable().MatchString(word) {
+		if variable().MatchString(word) { // NAME=VALUE
 			pairs = append(pairs, word)
 		}
 	}

@@ -57,8 +57,8 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	return nil
 }
 
-// change returns the defaults with the changes of the command line. It does not modify defaults. An empty
-// value removes a default.
+// change returns the defaults with the changes of the command line, under bijou's own keys. It does not modify
+// defaults. An empty value removes a default, as --reset does.
 func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string, error) {
 	pairs, err := parsePairs(c.Words)
 	if err != nil {

@@ -127,7 +127,8 @@ func (e *NoReleaseError) Matching() (offers []Offer) {
 }
 
 // candidates returns the bases that the next wish can use instead of the wished base. These are the bases in
-// e.Default. If there are none, they are the bases of the offers in the wished channel.
+// e.Default. If there are none, they are the bases of the offers in the wished channel. They can be for any
+// architecture.
 func (e *NoReleaseError) candidates() []Base {
 	if len(e.Default) > 0 {
 		return e.Default

@@ -36,7 +36,7 @@ type paramInfo struct {
 }
 
 // Run prints the actions of the service's charm. Only the formats yaml and json have the schemas of the
-// parameters.
+// parameters, so --schema changes the format tabular to yaml.
 func (c actionsCmd) Run(o *operator) error {
 	if c.Schema && c.Format == "tabular" {
 		c.Format = "yaml"

@@ -56,8 +56,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithCancel(ctx)
 }
 
-// wait blocks until all actions have ended or are stuck. It returns ctx's error if ctx ends first. It keeps
-// waiting while the store is unreachable.
+// wait blocks until all actions have ended or are stuck. It returns ctx's error if ctx ends first. Once it has read
+// the actions, it keeps waiting while the store is unreachable.
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -96,10 +96,13 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 	}
 
 	err := f.follow(waiting)
-	// The last step removes the progress bar.
+	// A bar with all steps done disappears, even if some actions have not ended.
 	w.o.reportSteps(state.Steps{What: actionsEnded, Done: len(w.actions), Total: len(w.actions)})
-	if err != nil || w.allSettled() {
+	if err != nil {
 		return err
+	}
+	if w.allSettled() {
+		return nil
 	}
 
 	// The follower returns no error if it ends because ctx has ended.
@@ -150,6 +153,7 @@ func (w *actionWaiter) reportProgress(before, now actions.Action) {
 		return
 	}
 
+	// Positions cannot be compared, since an action keeps only its newest lines. Times can.
 	reported := before.Progress
 	for _, line := range now.Progress {
 		isReported := len(reported) > 0 && !line.Time.After(reported[len(reported)-1].Time)
@@ -159,11 +163,13 @@ func (w *actionWaiter) reportProgress(before, now actions.Action) {
 	}
 }
 
-// refresh returns the awaited action as the view has it. It sets stuckReason if the agent of the action's unit
-// has been absent for agentDownTimeout. If the action has not begun, refresh also sets stuckReason if the agent
-// has been in trouble for agentDownTimeout. If neither is the case any more, refresh clears stuckReason.
+// refresh returns the awaited action as the view has it, with its output if it has ended. It sets stuckReason if
+// the agent of the action's unit has been absent for agentDownTimeout. If the action has not begun, refresh also
+// sets stuckReason if the agent has been in trouble for agentDownTimeout. If neither is the case any more, refresh
+// clears stuckReason, unless this command cancels the action.
 func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
 	if a.action.Ended() {
+		// An earlier call has read the final state and the output.
 		return a, nil
 	}
 	if a.action, err = actions.Get(v, a.action.ID); err != nil {
@@ -227,13 +233,14 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 }
 
 // waitOrCancel waits until all actions have ended or are stuck, the timeout expires, or the operator interrupts
-// the command. Then it cancels the actions that have not ended. reason says whether the timeout or an
-// interrupt ended the wait. reason is "" if neither did, or if all actions have ended. A timeout of 0 means
-// no limit.
+// the command. Then it cancels the actions that have not ended, including stuck ones. reason says whether the
+// timeout or an interrupt ended the wait. reason is "" if neither did, or if all actions have ended. A timeout of
+// 0 means no limit.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()
 	err = w.wait(ctx)
+	// Once ctx has ended, the error only says so, and the actions are cancelled below.
 	if err != nil && ctx.Err() == nil {
 		return "", err
 	}
@@ -252,14 +259,15 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	if ctx.Err() != nil {
 		reason = fmt.Sprintf("it had not ended after %s", timeout)
 	}
+	// ctx also ends if the operator interrupts the command, so this reason replaces the one above.
 	if w.o.ctx.Err() != nil {
 		reason = "interrupted"
 	}
 	return reason, w.cancelRemaining(remaining)
 }
 
-// cancelRemaining cancels the actions, and waits at most cancelTimeout until they have ended. It returns no
-// error if they take longer. It also works after an interrupt.
+// cancelRemaining cancels the actions, and waits at most cancelTimeout until all actions of w have ended or are
+// stuck. It returns no error if they take longer. It also works after an interrupt.
 func (w *actionWaiter) cancelRemaining(remaining []actions.Action) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()
@@ -291,12 +299,14 @@ func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout 
 
 	ctx, cancel := withTimeout(o.ctx, timeout)
 	defer cancel()
+	// Once ctx has ended, outcomeError says which actions continue.
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 
 	err := w.outcomeError(timeout)
 	if format == taskFormat {
+		// Programs written for Juju tell a failed task from a timeout by the prefix of the error.
 		printErr := printTasks(o, "json", w.actions)
 		if w.allSettled() {
 			return errors.Join(printErr, taskError(err))
@@ -325,6 +335,7 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 		case a.stuckReason != "":
 			errs = append(errs, fmt.Errorf("%s is %s: %s", subject, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
+			// The operator has interrupted the command before the timeout.
 			errs = append(errs, fmt.Errorf("%s is still %s, and continues", subject, a.action.Status))
 		default:
 			errs = append(errs,

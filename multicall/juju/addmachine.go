@@ -35,6 +35,7 @@ func (c addMachineCmd) Run(o *operator) error {
 			return err
 		}
 
+		// The check fails if this host lacks a prerequisite of machines with the series.
 		const force = false
 		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), force); err != nil {
 			return fmt.Errorf("cannot add machine: %w", err)
@@ -49,7 +50,8 @@ func (c addMachineCmd) Run(o *operator) error {
 	})
 }
 
-// check returns an error if the command line is invalid.
+// check returns a usage error for an invalid number or series, for several machines at one placement, and for
+// a container as the placement.
 func (c addMachineCmd) check() error {
 	if err := checkCount(c.Number, "machine"); err != nil {
 		return err
@@ -72,7 +74,8 @@ func (c addMachineCmd) check() error {
 	return nil
 }
 
-// withMachineHint adds hints to an error about a machine that the environment's provider cannot create.
+// withMachineHint adds hints to an error about a machine that the environment's provider cannot create. It returns
+// any other error unchanged.
 func withMachineHint(err error) error {
 	if _, isOtherSeries := errors.AsType[*state.SeriesError](err); isOtherSeries {
 		return console.Hint(err, "to add a machine of that series: juju add-machine",
@@ -87,7 +90,8 @@ func withMachineHint(err error) error {
 	return err
 }
 
-// machineSpec returns the machine that the command line describes.
+// machineSpec returns the machine that the command line describes. Without --provisioner it has no jobs, and
+// AddMachines gives it the default job.
 func (c addMachineCmd) machineSpec() (state.Machine, error) {
 	given, err := parseConstraints(c.Constraints...)
 	if err != nil {

@@ -36,6 +36,7 @@ func (c addSSHKeyCmd) Run(o *operator) error {
 	}
 
 	if added == 0 {
+		// The environment has all of the given keys already.
 		o.note("already stored; nothing to do")
 		return nil
 	}

@@ -14,7 +14,7 @@ type addStorageCmd struct {
 	waitFlags
 }
 
-// Run adds all of the storage, or none.
+// Run adds all of the storage, or none, and prints the ids of the added storage.
 func (c addStorageCmd) Run(o *operator) error {
 	directives, err := parseDirectives(c.Storage)
 	if err != nil {
@@ -42,6 +42,6 @@ func (c addStorageCmd) Run(o *operator) error {
 	for _, id := range added {
 		fmt.Fprintf(o.streams.Out, "added storage %s to %s\n", id, c.Unit)
 	}
-	o.noteAffected(untilIdle, c.Unit)
+	o.noteAffected(untilIdle, c.Unit) // --wait waits until it is idle
 	return nil
 }

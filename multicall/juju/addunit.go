@@ -12,12 +12,12 @@ type addUnitCmd struct {
 	waitFlags
 }
 
-// Run adds the units and prints their names.
+// Run adds the units and prints their names. For --wait, it records the units.
 func (c addUnitCmd) Run(o *operator) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	c.noteTogether(o)
+	c.noteTogether(o) // prints a note if all units go to one machine
 
 	return o.openChosen(func(s *state.State) error {
 		// Even with an error, AddUnits returns the units that it has added.

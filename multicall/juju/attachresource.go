@@ -25,12 +25,12 @@ func (c attachResourceCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		resources, err := o.storeResources(s, files)
+		stored, err := o.storeResources(s, files)
 		if err != nil {
 			return err
 		}
 
-		err = s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
+		err = s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, stored) })
 		if err != nil {
 			return err
 		}

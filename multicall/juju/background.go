@@ -67,19 +67,26 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 
 	for {
 		pid, err = o.parts.Processes.Running(e.MachineDir("0"))
-		if pid != 0 || err != nil {
+		if err != nil {
 			return pid, err
+		}
+		if pid != 0 {
+			return pid, nil
 		}
 
 		// other is a process that does not run the machine yet, or no longer runs it.
 		other, err := o.parts.Processes.Process(e.MachineDir("0"))
-		if other == 0 || err != nil {
+		if err != nil {
 			return 0, err
+		}
+		if other == 0 {
+			return 0, nil
 		}
 
 		if backoff.Sleep(ctx, processPollInterval) == nil {
 			continue
 		}
+		// Sleep fails after startTimeout, or because the operator has interrupted the command.
 		if err := o.ctx.Err(); err != nil {
 			return 0, err
 		}
@@ -108,6 +115,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 			return v.IsPresent(state.MachineAgent("0"))
 		})
 
+		// Once ctx has ended, the error of Read only says so.
 		if ctx.Err() != nil {
 			return 0, o.explainStart(e, pid, lives)
 		}
@@ -136,8 +144,9 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 }
 
 // explainStart returns an error that says how far the start of the background process had come when the wait
-// for it ended. pid is the id of the process that runs machine 0, or 0. lives is whether the started process
-// is still running. The process may still become ready, as on a busy host.
+// for it ended. If the operator has interrupted the wait, the error says only that. pid is the id of the process
+// that runs machine 0, or 0. lives is whether the started process is still running. The process may still become
+// ready, as on a busy host.
 func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
 		return fmt.Errorf("stopped waiting for the background process: %w", err)
@@ -149,6 +158,7 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	}
 	err := fmt.Errorf("the background process was not ready within %s: %s", startTimeout, how)
 	if pid == 0 && !lives {
+		// The started process has ended, so the hint would be wrong.
 		return err
 	}
 

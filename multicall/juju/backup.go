@@ -35,7 +35,7 @@ type backupCmd struct {
 const maxBackupAttempts = 5
 
 // Run writes the backup, and prints what it contains. If data that Run reads is removed or moved in the
-// meantime, it starts again, unless it writes to stdout.
+// meantime, it starts again, up to maxBackupAttempts times. It never starts again if it writes to stdout.
 func (c backupCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -81,6 +81,7 @@ type backup struct {
 // writeBackup writes an archive with the state and, as far as the flags select them, credentials, secrets' keys,
 // storage and units' directories. Each attempt starts a new summary in b.header.
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
+	// Backup writes the state's keys and blobs, and returns the part of the summary that it knows.
 	w := backupfile.NewWriter(to)
 	h, err := copying.Backup(b.o.ctx, s, w)
 	if err != nil {
@@ -116,8 +117,11 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
 	b.header.State, files, err = b.env.PortableState()
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(files) == 0 {
+		return nil
 	}
 	if !b.cmd.WithCredentials {
 		b.header.Lacks = append(b.header.Lacks,
@@ -181,9 +185,10 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(storages, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
+	slices.SortStableFunc(storages, func(x, y state.Storage) int { return charm.CompareUnits(x.Unit, y.Unit) })
 
-	// Each step adds the storages of one unit, since the unit's hooks wait until all of these are copied.
+	// Each step adds the storages of one unit, since the unit's hooks wait until all of these are copied. After the
+	// sort, they are the first n of the remaining ones.
 	var packed []string
 	for remaining := storages; len(remaining) > 0; {
 		n := 1
@@ -231,6 +236,7 @@ func (b *backup) addUnitStorage(
 		return nil, nil
 	}
 
+	// All storages have the same unit, so the first one stands for all of them.
 	quiesced, err := b.quiesce(storages[0])
 	if err != nil {
 		return nil, err
@@ -251,6 +257,7 @@ func (b *backup) addUnitStorage(
 	if err := b.checkNotMoved(s, storages); err != nil {
 		return nil, err
 	}
+	// A new agent may have started hooks during the copy.
 	if !quiesced.Holds() {
 		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w",
 			storages[0].Unit, errStorageMoved)
@@ -284,7 +291,7 @@ func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
 	}
 
 	for _, storage := range storages {
-		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == storage.ID })
+		i := slices.IndexFunc(now, func(current state.Storage) bool { return current.ID == storage.ID })
 		if i < 0 || now[i].Unit != storage.Unit {
 			return fmt.Errorf("%w: %s", errStorageMoved, storage.ID)
 		}
@@ -302,8 +309,9 @@ func (nobody) Holds() bool { return true }
 // Close does nothing.
 func (nobody) Close() error { return nil }
 
-// quiesce waits until no hook of the storage's unit is running. New hooks can begin only after the caller has
-// closed the result. It returns an error if the running hook takes longer than --timeout.
+// quiesce waits until no hook of the storage's unit is running. New hooks of the unit's present agent can begin
+// only after the caller has closed the result. It returns an error if the running hook takes longer than
+// --timeout, unless that is 0. It waits for nothing if the storage belongs to no unit.
 func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	if s.Unit == "" {
 		return nobody{}, nil
@@ -324,6 +332,7 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	case err == nil:
 		return quiesced, nil
 	case errors.Is(err, context.DeadlineExceeded) && b.o.ctx.Err() == nil:
+		// The limit of --timeout has ended the wait, and not the end of the whole command.
 		err = console.Hint(fmt.Errorf("a hook is still running after %s", b.cmd.Timeout),
 			"--timeout DURATION waits longer", "juju show-unit "+s.Unit+" shows the hook")
 	case errors.Is(err, ErrCannotQuiesce):
@@ -358,6 +367,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 	case s.Pool == charm.PoolTmpFS:
 		return "", "it is in memory"
 	case s.Machine != "0" && b.env.Provider != state.ProviderLocal:
+		// With the provider local, all machines are on this host. With any other, only machine 0 is.
 		return "", "it is on machine " + s.Machine + ", not on this host"
 	case !s.Made:
 		return "", "it does not exist yet"
@@ -368,7 +378,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 	switch {
 	case err == nil && info.IsDir():
 		return folder, ""
-	case err == nil || errors.Is(err, fs.ErrNotExist):
+	case err == nil || errors.Is(err, fs.ErrNotExist): // without an error, it is not a directory
 		return "", "its directory " + folder + " does not exist"
 	}
 	return "", "its directory cannot be read: " + err.Error()

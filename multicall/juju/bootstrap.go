@@ -43,7 +43,7 @@ type bootstrapCmd struct {
 }
 
 // Run creates the environment and starts its background process. If this fails, it removes everything that it
-// has created.
+// has created. It returns an error, and removes nothing, if the environment exists already.
 func (c bootstrapCmd) Run(o *operator) error {
 	// `juju add-model NAME PROVIDER` has the arguments of bootstrap in the other order.
 	if slices.Contains(o.args, "add-model") {
@@ -62,8 +62,8 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if c.config, err = readSettings(c.Config); err != nil {
 		return err
 	}
-	c.config = nativeSettings(c.config)
-	o.noteJujuSettings(c.config)
+	c.config = nativeSettings(c.config) // under bijou's keys instead of Juju's
+	o.noteJujuSettings(c.config)        // prints which of them have no effect
 
 	e, err := c.newEnvironment(o)
 	if err != nil {
@@ -90,6 +90,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 // create inspects the provider, and creates the environment. After an error, it removes everything that it has
 // created, and the environment's directory.
 func (b *bootstrap) create() error {
+	// Until run begins, there is only the directory, which Lock has created.
 	var err error
 	if b.defaults, err = b.o.home.Defaults(); err != nil {
 		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err), b.lock.Remove())
@@ -105,7 +106,7 @@ func (b *bootstrap) create() error {
 }
 
 // resolveCloud replaces Juju's name for this host with the provider local, and prints a note about it. It
-// returns an error for the names of Juju's other clouds.
+// returns an error for the names of Juju's other clouds. It leaves any other provider unchanged.
 func (c *bootstrapCmd) resolveCloud(o *operator) error {
 	nspawn := "to use containers of this host: juju bootstrap nspawn"
 	// Juju's users may append a region, as in aws/us-east-1.
@@ -125,8 +126,8 @@ func (c *bootstrapCmd) resolveCloud(o *operator) error {
 	return nil
 }
 
-// newEnvironment returns the new environment's record, or an error if its name, series or directory cannot be
-// used.
+// newEnvironment returns the new environment's record, or an error if its name, series, directory or store's URL
+// cannot be used. The name is o.name or, without that, the one in JUJU_ENV, and otherwise defaultEnvironment.
 func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	name := cmp.Or(o.name, os.Getenv("JUJU_ENV"), defaultEnvironment)
 	if err := home.CheckName(name); err != nil {
@@ -151,8 +152,11 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	}
 
 	url, err := c.stateURL(e)
+	if err != nil {
+		return home.Environment{}, err
+	}
 	e.State = url
-	return e, err
+	return e, nil
 }
 
 // stateURL returns the URL of the new environment's state, by default the URL of a file in the environment's
@@ -167,6 +171,7 @@ func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 		return "", console.Usage(errors.New("cannot bootstrap: a store in memory would end with this command"))
 	}
 	if scheme != "sqlite" || path == "" {
+		// Later steps report an invalid URL.
 		return c.State, nil
 	}
 
@@ -200,8 +205,9 @@ type bootstrap struct {
 	restore      *restore          // the backup to restore, or nil for an empty environment
 }
 
-// run creates the environment's parts: its tools, store, record and background process. Then it makes the
-// environment the one that commands without -e use, unless --no-switch is given.
+// run creates the environment's parts: its tools, store, record and background process. Before that, it removes
+// files that an interrupted bootstrap has left. Afterwards it makes the environment the one that commands without
+// -e use, unless --no-switch is given.
 func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err
@@ -215,7 +221,7 @@ func (b *bootstrap) run() error {
 	if err := b.chooseState(); err != nil {
 		return err
 	}
-	if err := b.createState(); err != nil {
+	if err := b.createState(); err != nil { // also restores a backup into the store
 		return err
 	}
 
@@ -232,7 +238,7 @@ func (b *bootstrap) run() error {
 	}
 
 	if b.o.parts.Fault != nil {
-		b.o.parts.Fault("environment-saved")
+		b.o.parts.Fault("environment-saved") // tests can kill the program here
 	}
 	if err := b.o.startBackground(b.env); err != nil {
 		return err
@@ -308,7 +314,8 @@ func (b *bootstrap) createState() error {
 	}
 
 	b.createdStore = !exists
-	// The key must exist before the first machine is created, since every machine gets the key.
+	// The key must exist before the first machine is created, since every machine gets the key. After any other
+	// error of Read there is a file, which must not be replaced.
 	if _, err := b.env.SecretKeys().Read(); errors.Is(err, secret.ErrNoKey) {
 		if err := b.env.SecretKeys().Write(secret.Keyring{secret.NewKey()}); err != nil {
 			return err
@@ -335,7 +342,7 @@ func (b *bootstrap) restoreState() error {
 
 	b.env.UUID = uuid
 	b.restore.env.UUID = uuid
-	if err := b.restore.unpackUnits(b.env); err != nil {
+	if err := b.restore.unpackUnits(b.env); err != nil { // keeps directories that exist
 		return err
 	}
 	// The earlier call may have unpacked the content already. The ids that unpackStorage returns are only
@@ -344,7 +351,7 @@ func (b *bootstrap) restoreState() error {
 	if _, err := b.restore.unpackStorage(b.env, mayBeThere); err != nil {
 		return err
 	}
-	if err := b.restore.takeSecretKeys(b.env); err != nil {
+	if err := b.restore.takeSecretKeys(b.env); err != nil { // writes the keys of the backup and of --key
 		return err
 	}
 
@@ -355,15 +362,17 @@ func (b *bootstrap) restoreState() error {
 	if err != nil {
 		return err
 	}
-	if err := b.restore.noteSealed(b.env); err != nil {
+	if err := b.restore.noteSealed(b.env); err != nil { // warns of secrets that no key opens
 		return err
 	}
 
+	// The last step prints which storage is not restored.
 	return b.restore.noteStorage(b.env)
 }
 
 // undo removes everything that a failed bootstrap has created: its agent, its store and its directory.
 func (b *bootstrap) undo() error {
+	// The agent must end first, since it uses the store and the directory.
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()
 	if err := b.o.parts.Processes.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
@@ -395,6 +404,7 @@ func (b *bootstrap) inspectProvider() error {
 		return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err)
 	}
 
+	// This only checks the series, for a charm that supports every series (nil).
 	const force = false
 	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, force); err != nil {
 		return console.Hint(
@@ -420,6 +430,7 @@ func (b *bootstrap) inspectProvider() error {
 // environmentConfig returns the configuration of the new environment. The operator's values override this
 // host's defaults. The checksum of the provider's executable later shows whether the executable was replaced.
 func (b *bootstrap) environmentConfig() map[string]string {
+	// Without this setting, the environment would count as older than the setting, for which true applies.
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)
 	maps.Copy(config, b.cmd.config)

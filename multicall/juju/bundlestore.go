@@ -68,7 +68,7 @@ func (c deployCmd) findStoreCharms(
 		if err != nil {
 			errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 		}
-		found[name] = described
+		found[name] = described // incomplete after an error
 	}
 	return found, errors.Join(errs...)
 }
@@ -99,6 +99,7 @@ func (c deployCmd) newFinder(
 	}
 
 	f := &storeFinder{charmStore: st, name: name, channel: channel, given: maps.Clone(a.Resources), picked: a.Revisions}
+	// getResources adds files to a clone of this map.
 	if f.given == nil {
 		f.given = map[string]string{}
 	}
@@ -122,8 +123,8 @@ func (c deployCmd) newFinder(
 }
 
 // describeStoreCharm returns the charm and resources of an application from the store's answer, and sets
-// f.release. It does not download the charm or the resources. deployed is the existing service, or the zero
-// value.
+// f.release. It returns an error for a bundle. It does not download the charm or the resources. deployed is the
+// existing service, or the zero value.
 func (c deployCmd) describeStoreCharm(
 	f *storeFinder,
 	answer charmsource.Answer,
@@ -139,7 +140,7 @@ func (c deployCmd) describeStoreCharm(
 	}
 
 	f.noteBase(f.release, f.wish)
-	if err := f.describe(scratch); err != nil {
+	if err := f.describe(scratch); err != nil { // sets f.release.found and f.release.Resources
 		return found, err
 	}
 
@@ -160,7 +161,8 @@ func (c deployCmd) describeStoreCharm(
 
 // changeFromStore executes a step as [bundleExecutor.change] does, for an application whose resources may be
 // revisions in the store. files are the files of the step's resources, by name. For a revision in the store,
-// changeFromStore downloads the file. In a rehearsal it leaves these resources out, and downloads nothing.
+// changeFromStore downloads the file, and sets its path in files. In a rehearsal it removes these resources from
+// files, and downloads nothing.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
 		isInStore := func(name, _ string) bool { return f.picked[name] > 0 }
@@ -174,6 +176,7 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 	}
 	defer os.RemoveAll(scratch)
 
+	// The result contains the given files and the downloaded files, by the names of the resources.
 	resourceFiles, err := f.getResources(scratch)
 	if err != nil {
 		return err
@@ -187,6 +190,7 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 // deployFromStore downloads an application's charm and resources, and deploys it. In a rehearsal it downloads
 // nothing.
 func (e bundleExecutor) deployFromStore(f *storeFinder, d deployment) error {
+	// A rehearsal needs only the store's description of the charm, and no files of resources.
 	d.release = f.release
 	d.channel = f.channel
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {

@@ -20,13 +20,13 @@ func (o *operator) cancelQueued(s *state.State, queued []actions.Action) error {
 }
 
 // cancelActions cancels waiting actions, and makes the agents end running ones. It ignores actions that have
-// ended or are gone.
+// ended or are gone. After an error it continues with the next action, and returns all errors together.
 func cancelActions(ctx context.Context, s *state.State, queued []actions.Action) error {
 	var errs []error
 	for _, a := range queued {
 		err := s.Update(ctx, func(tx *state.Tx) error { return actions.Cancel(tx, a.ID, time.Now()) })
 		if !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) {
-			errs = append(errs, err)
+			errs = append(errs, err) // Join drops nil
 		}
 	}
 

@@ -16,6 +16,7 @@ type cancelTaskCmd struct {
 // Run cancels all of the given actions, or none.
 func (c cancelTaskCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
+		// removeAll takes names, so the ids become text, and cancel parses them again.
 		var ids []string
 		for _, id := range c.IDs {
 			ids = append(ids, strconv.Itoa(id))
@@ -29,6 +30,7 @@ func (c cancelTaskCmd) Run(o *operator) error {
 			return actions.Cancel(tx, n, time.Now())
 		}
 
+		// Since the kind has no remove, removeAll runs check on all actions in one transaction.
 		return c.removeAll(o, s,
 			removalKind{name: "action", outcome: "is cancelled, or will be ended if it is running", check: cancel}, ids)
 	})

@@ -6,9 +6,9 @@ import (
 	"bijou/state"
 )
 
-// changeStorage calls change once for each storage, in one transaction, and prints a line for each storage.
-// lineFormat is the format of the line, in which %s stands for the storage's id. The agents of the storages'
-// units then carry out the change.
+// changeStorage calls change once for each storage, in one transaction, and prints a line for each storage. An id
+// that is given twice counts once. lineFormat is the format of the line, in which %s stands for the storage's id.
+// The agents of the storages' units then carry out the change.
 func (o *operator) changeStorage(
 	ids []string,
 	lineFormat string,
@@ -39,6 +39,6 @@ func (o *operator) changeStorage(
 	for _, id := range ids {
 		fmt.Fprintf(o.streams.Out, lineFormat+"\n", id)
 	}
-	o.noteAffected(untilIdle, units...)
+	o.noteAffected(untilIdle, units...) // --wait waits until they are idle
 	return nil
 }

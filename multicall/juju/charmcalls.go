@@ -101,16 +101,16 @@ func describeForeignKernel(provider string, _ bool) string {
 // that its machines do not support. Machines of all providers except local have Juju's programs. It prints no
 // warning for a charm that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
-	provider := ""
+	provider := "" // unknown, if the environment cannot be read
 	if e, err := o.home.Choose(o.name); err == nil {
 		provider = e.Provider
 	}
 
 	for _, call := range jujuCalls() {
-		links, _ := filepath.Glob(call.paths)
+		installed, _ := filepath.Glob(call.paths) // fails only for an invalid pattern
 		// The warning names one file, and does not show the text that was found in it.
 		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
-		if provider == state.ProviderLocal && len(links) == 0 && len(names) > 0 {
+		if provider == state.ProviderLocal && len(installed) == 0 && len(names) > 0 {
 			o.note("warning: the charm's %s calls %s, which does not exist on this host; to install it: sudo bijou install --jujud",
 				names[0], call.shown)
 		}
@@ -124,6 +124,7 @@ func (o *operator) noteCalls(charmDir string) {
 			continue
 		}
 
+		// Three examples are enough for a warning. The first two directories, and venv, have libraries.
 		_, signs := findInCode(charmDir, need.inCode, need.inYAML, 3, "charmhelpers", "operator_libs_linux",
 			"docs", "tests", "venv")
 		if len(signs) > 0 {
@@ -142,7 +143,7 @@ func findInCode(
 	maxFiles int,
 	skippedDirs ...string,
 ) (names, signs []string) {
-	// The function below returns no error, so WalkDir returns none.
+	// The function below returns only errors that skip files, so WalkDir returns none.
 	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
 		if len(names) == maxFiles {
 			return filepath.SkipAll
@@ -168,7 +169,7 @@ func findInCode(
 		// Nothing is found in a file that cannot be read.
 		data, _ := os.ReadFile(path)
 		if found := wanted().Find(data); found != nil {
-			name, _ := filepath.Rel(charmDir, path)
+			name, _ := filepath.Rel(charmDir, path) // never fails, since path is below charmDir
 			names = append(names, name)
 			signs = append(signs, fmt.Sprintf("%s contains %q", name, bytes.TrimSpace(found)))
 		}

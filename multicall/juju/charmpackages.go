@@ -34,7 +34,7 @@ func (o *operator) notePackages(r *charmRelease) {
 	o.note("warning: the charm does not contain these packages of its requirements.txt, so its machines must have them: %s",
 		strings.Join(lacking, ", "))
 
-	// An archive is unpacked into a directory that this command removes.
+	// The hint below installs into charmDir. An archive is unpacked into a directory that this command removes.
 	if !r.isLocal() || r.found.Archive != "" {
 		return
 	}
@@ -44,7 +44,7 @@ func (o *operator) notePackages(r *charmRelease) {
 
 // missingPackages returns the packages that the requirements.txt of a source tree names, except those in the
 // directories lib and venv. It returns none for a charm that has its own dispatch file, which can find packages
-// elsewhere.
+// elsewhere, and none for a charm without src/charm.py.
 func missingPackages(charm fs.FS) (lacking []string) {
 	_, dispatchErr := fs.Stat(charm, "dispatch")
 	_, programErr := fs.Stat(charm, "src/charm.py")

@@ -33,7 +33,8 @@ type charmRelease struct {
 func (r *charmRelease) isLocal() bool { return r.File.Charm != nil }
 
 // origin returns the origin to record for a service that runs this release on machines of the series. channel
-// is the channel that the service follows. Both are ignored for a charm on this host.
+// is the channel that the service follows if the release has no channel of its own. origin uses the series only
+// if the release has no base of its own. Both are ignored for a charm on this host.
 func (r *charmRelease) origin(channel, series string) state.Origin {
 	if r.isLocal() {
 		return state.Origin{Repository: r.repository, Path: r.File.URL, Series: r.found.Series, Name: r.Name}
@@ -130,7 +131,7 @@ func (r *charmRelease) record(url charm.URL, c *charm.Charm, sum string, size in
 		Name:     r.Name,
 		Revision: r.Revision,
 		Channel:  r.Channel,
-		Default:  r.Channel != "" && r.asked == charmsource.DefaultChannel,
+		Default:  r.Channel != "" && r.asked == charmsource.DefaultChannel, // Channel is the charm's default channel
 		SHA384:   r.sha384,
 	}
 	for _, b := range r.Bases {
@@ -159,14 +160,15 @@ func (r *charmRelease) markDownloaded(given []resources.Resource) {
 	}
 
 	for i := range given {
-		if revision := r.resources[given[i].Name]; revision != 0 {
+		if revision := r.resources[given[i].Name]; revision != 0 { // 0 if the file was not downloaded
 			given[i].Origin = state.StoreCharmhub
 			given[i].Revision = revision
 		}
 	}
 }
 
-// readDescription sets r.found to the charm as described by the store, without a download.
+// readDescription sets r.found to the charm as described by the store, without a download. It returns an error if
+// the charm is too large, or is for Kubernetes.
 func (r *charmRelease) readDescription() error {
 	if r.File.Size > charm.MaxPacked {
 		return fmt.Errorf("revision %d of charm %q is larger than the limit of %d MiB",
@@ -239,7 +241,7 @@ func (r *charmRelease) fetch(
 	revision int,
 ) (c *charm.Charm, sha384 string, err error) {
 	file := r.File
-	file.Revision = revision
+	file.Revision = revision // only for an archive that source packs
 	sha384, err = r.source.Fetch(o.ctx, file, path)
 	if err != nil {
 		return nil, "", err

@@ -30,7 +30,7 @@ type charmResource struct {
 	Origin      string `json:"origin" yaml:"origin"`
 }
 
-// Run lists the resources of a release.
+// Run lists the resources of the release that the channel has for this host's architecture.
 func (c charmResourcesCmd) Run(o *operator) error {
 	channel, err := charmsource.ParseChannel(c.Channel)
 	if err != nil {

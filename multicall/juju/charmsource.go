@@ -30,8 +30,9 @@ func (c charmSource) isPath() bool {
 }
 
 // storeName returns the name of a charm or bundle in the store, if the operator named one as ch:NAME, or as
-// NAME without a repository. It returns an error if a NAME without ch: is also a file or directory here,
-// since the operator may mean either. verb is the juju command, for messages.
+// NAME without a repository. It returns an error if NAME after ch: is invalid. It also returns an error if a NAME
+// without ch: is also a bundle, a charm or an archive here, since the operator may mean either. verb is the juju
+// command, for messages.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
 	name, isStore = strings.CutPrefix(c.name, "ch:")
 	if isStore {
@@ -74,12 +75,13 @@ func (c charmSource) find(ctx context.Context, scratch string) (*charmRelease, e
 	isFileHere := c.repository == "" && statErr == nil
 	if c.isPath() || isFileHere {
 		r, err := resolveLocal(ctx, &charmsource.Local{Tools: c.tools, Scratch: scratch}, charmsource.Wish{Name: c.name})
-		if hint := hintUnpacked(c.name, err); hint != "" {
+		if hint := hintUnpacked(c.name, err); hint != "" { // there is no hint without an error
 			return nil, console.Hint(err, hint)
 		}
 		return r, err
 	}
 
+	// A name with a colon can be a charm's URL, whose errors follow below.
 	const where = "give the repository: --repository DIR (or JUJU_REPOSITORY)"
 	if c.repository == "" && !strings.Contains(c.name, ":") {
 		return nil, console.Hint(fmt.Errorf("cannot find charm %q: no such directory", c.name),
@@ -123,7 +125,7 @@ func resolveLocal(ctx context.Context, source *charmsource.Local, w charmsource.
 		Release:    release,
 		source:     source,
 		repository: source.Repository,
-		found:      *release.File.Charm,
+		found:      *release.File.Charm, // which Local always sets
 	}, nil
 }
 

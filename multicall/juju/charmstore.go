@@ -38,12 +38,16 @@ func (o *operator) openCharmStore(s *state.State) (*charmStore, error) {
 		return nil, err
 	}
 	store, err := o.newCharmhub(env)
-	return &charmStore{o: o, state: s, env: env, store: store}, err
+	if err != nil {
+		return nil, err
+	}
+	return &charmStore{o: o, state: s, env: env, store: store}, nil
 }
 
 // askCharmStore calls f with the store of charms for the chosen environment or, if there is none, for this
-// host.
+// host. It returns an error if -e names an environment that does not exist.
 func (o *operator) askCharmStore(f func(st *charmStore) error) error {
+	// openChosen below returns any other error of Choose.
 	_, err := o.home.Choose(o.name)
 	if errors.Is(err, home.ErrNoEnvironment) && o.name == "" {
 		store, err := o.newCharmhub(state.Environment{})
@@ -63,7 +67,7 @@ func (o *operator) askCharmStore(f func(st *charmStore) error) error {
 }
 
 // newCharmhub returns the client for the store of charms. BIJOU_CHARMHUB_URL and CHARMHUB_URL override the
-// environment's URL of the store.
+// environment's URL of the store. If none of these is set, the store is Charmhub.
 func (o *operator) newCharmhub(env state.Environment) (charmsource.Store, error) {
 	store, err := charmsource.NewCharmhub(charmsource.Options{
 		URL:     cmp.Or(os.Getenv("BIJOU_CHARMHUB_URL"), os.Getenv("CHARMHUB_URL"), env.Config[state.CharmhubURL]),
@@ -110,7 +114,8 @@ func baseOfSeries(series string) charmsource.Base {
 	return charmsource.Base{Name: b.Name, Version: b.Version}
 }
 
-// parseBase parses a base, such as ubuntu@24.04, or a series.
+// parseBase parses a base, such as ubuntu@24.04 or ubuntu@24.04/stable, or a series. It drops the risk after the
+// version. For a series without a version, the result has no name.
 func parseBase(text string) charmsource.Base {
 	name, version, isBase := strings.Cut(text, "@")
 	if !isBase {
@@ -123,7 +128,8 @@ func parseBase(text string) charmsource.Base {
 // wishFor returns a wish for a charm that runs on machines of the series, which can also be a base. If series
 // is empty, the wish is for the series that machines of the environment can have, and prefers the first of
 // them. It then also accepts other bases if machines can have any series, or if the service or the
-// environment allows other series.
+// environment allows other series. The architecture is that of the service's or the environment's constraints,
+// and otherwise this host's. The caller sets the charm's name and channel.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -161,10 +167,12 @@ func (st *charmStore) resolve(w charmsource.Wish) (*charmRelease, error) {
 }
 
 // accept returns the release in the store's answer to the wish. It returns a *state.SeriesError if the store
-// only has releases for other machines, and an error if the release is not for the wished architecture.
+// only has releases for other machines, and an error if a charm's release is not for the wished architecture. To
+// other errors of the answer it adds hints.
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*charmRelease, error) {
 	err := answer.Err
 	if noRelease, ok := errors.AsType[*charmsource.NoReleaseError](err); ok {
+		// Only with a wished base can a different base be the obstacle. A wish for a revision ignores the base.
 		if w.Revision == 0 && w.Base.Name != "" && noRelease.HasOtherBase() {
 			return nil, state.RefuseSeries(err)
 		}
@@ -179,15 +187,18 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*ch
 	}
 
 	r := &charmRelease{Release: answer.Release, source: st, asked: w.Channel}
+	// A bundle runs on no machine of its own.
 	if r.Type == charmsource.TypeCharm && !r.SupportsArch(w.Arch) {
 		return nil, fmt.Errorf("revision %d of charm %q is not for %s", r.Revision, r.Name, w.Arch)
 	}
 	return r, nil
 }
 
-// noteBase prints a note if machines of the environment do not have the base of the release.
+// noteBase prints a note if the release is for a different base than the wish w prefers, and machines of the
+// environment do not have that base. If machines can have any series, it prints nothing.
 func (st *charmStore) noteBase(r *charmRelease, w charmsource.Wish) {
 	hasBases := r.Base.Name != "" && w.Base.Name != ""
+	// Without OrOther, the wish accepts only bases of the environment's machines, or the one that was asked for.
 	if !hasBases || !w.OrOther {
 		return
 	}
@@ -211,8 +222,12 @@ const (
 // downloads the file, and stores a copy in the environment. A lock lets only one command on this host
 // download at a time. Under this lock, getFile also removes downloads that a killed command has left.
 func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
-	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
+	found, err := st.copyBlob(ctx, f, path)
+	if err != nil {
 		return err
+	}
+	if found {
+		return nil
 	}
 
 	e, err := st.o.home.Choose(st.o.name)
@@ -228,8 +243,12 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	defer lock.Close()
 
 	// Another command may have downloaded the file before this command got the lock.
-	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
+	found, err = st.copyBlob(ctx, f, path)
+	if err != nil {
 		return err
+	}
+	if found {
+		return nil
 	}
 
 	// These are downloads that a killed command has left.
@@ -243,7 +262,7 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	}
 	defer os.Remove(fetched)
 
-	if err := st.keepFile(ctx, fetched, kind); err != nil {
+	if err := st.keepFile(ctx, fetched, kind); err != nil { // stores the copy in the environment
 		return err
 	}
 
@@ -310,5 +329,8 @@ func (st *charmStore) copyBlob(ctx context.Context, f charmsource.File, path str
 	if errors.Is(err, state.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return true, nil
 }

@@ -24,6 +24,7 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 		return nil
 	}
 
+	// A key for only this command takes precedence.
 	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])
 	if kinds == "" {
 		return nil
@@ -38,7 +39,7 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 
 	o := &operator{
 		ctx:     ctx,
-		streams: console.Streams{Err: io.Discard},
+		streams: console.Streams{Err: io.Discard}, // notes would disturb the user's command line
 		home:    h,
 		name:    cmp.Or(w.Flags["environment"], w.Flags["model"]),
 		parts:   parts,
@@ -76,7 +77,8 @@ func nameKinds() map[string]string {
 	}
 }
 
-// listNames returns the names of all entities of the kinds, which are plural words separated by spaces.
+// listNames returns the names of all entities of the kinds, which are plural words separated by spaces. After an
+// error it also returns the names that it could read.
 func listNames(v *state.View, kinds string) (names []string, err error) {
 	services, servicesErr := v.Services()
 	units, unitsErr := v.Units("")

@@ -47,14 +47,14 @@ func (c configCmd) Run(o *operator) error {
 	if c.History {
 		return c.showHistory(o)
 	}
-	if c.asks(c.Words) && len(c.File) == 0 {
+	if c.asks(c.Words) && len(c.File) == 0 { // no word, --reset or --file changes an option
 		return c.show(o)
 	}
 	return setCmd{Service: c.Service, Options: c.Words, Config: c.File, reset: c.Reset}.Run(o)
 }
 
 // show prints all options of the service, or the value of one option. It prints nothing for an option without
-// a value.
+// a value, and returns an error for an option that the charm does not have.
 func (c configCmd) show(o *operator) error {
 	doc, err := readChosen(o, func(v *state.View) (serviceSettings, error) { return c.readSettings(o, v) })
 	if err != nil {
@@ -79,7 +79,8 @@ func (c configCmd) show(o *operator) error {
 }
 
 // mergeSettings returns all options of the schema. Each has its value in set. An option that set lacks has its
-// default.
+// default. An option whose value in set no longer has the option's type also has its default, but still counts as
+// set.
 func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
 	merged := map[string]setting{}
 	effective := schema.Effective(set)
@@ -109,9 +110,10 @@ func settingSource(isSet bool) string {
 // of args. It returns "" for any other words. isModel reports whether a model of that name exists. If
 // kubectl's namespace names a model, the juju command is for that model.
 func hintKubectl(args []string, isModel func(name string) bool) string {
-	words := args[commandAt(args)+1:]
+	words := args[commandAt(args)+1:] // without the command
 	asked := readQuery(words)
 	asked.names.model = modelGiven(args)
+	// The namespace of the query overrides juju's own -m, which can stand before the command.
 	if isModel(asked.namespace) {
 		asked.names.model = asked.namespace
 	}
@@ -124,6 +126,7 @@ func hintKubectl(args []string, isModel func(name string) bool) string {
 	}
 
 	if !isKind(asked.kind) {
+		// The first word may be the name of an application that does not exist.
 		return ""
 	}
 	return asked.hint()
@@ -151,6 +154,7 @@ func readQuery(words []string) (q query) {
 
 		switch option {
 		case "-l", "--selector":
+			// The value is LABEL=APPLICATION, such as app=web.
 			_, q.app, _ = strings.Cut(value, "=")
 		case "-o", "--output", "-ojson", "-oyaml":
 			// -ojson and -oyaml contain their value.
@@ -167,6 +171,7 @@ func readQuery(words []string) (q query) {
 		}
 	}
 
+	// Options that have no meaning for juju's command are left out.
 	others = slices.DeleteFunc(others, func(word string) bool { return strings.HasPrefix(word, "-") })
 	if len(others) == 0 {
 		return q
@@ -187,7 +192,7 @@ func readQuery(words []string) (q query) {
 }
 
 // hint returns the juju command line that corresponds to `kubectl get KIND`, with the names and the output
-// format of the query.
+// format of the query. Of several kinds, such as pods,services, the first one decides.
 func (q query) hint() string {
 	kind, _, _ := strings.Cut(q.kind, ",")
 	commands, hasFormat := commandsOfKind(kind)
@@ -195,7 +200,7 @@ func (q query) hint() string {
 		commands, hasFormat = q.commandsOfWorkload()
 	}
 
-	hint := missing{instead: commands}.advise(q.names)
+	hint := missing{instead: commands}.advise(q.names) // the command, with names in place of its placeholders
 	if q.format != "" && hasFormat {
 		hint += " --format " + q.format
 	}
@@ -245,6 +250,7 @@ func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
 // place of the service, the error has a hint with the juju command.
 func (c configCmd) readSettings(o *operator, v *state.View) (doc serviceSettings, err error) {
 	s, err := v.Service(c.Service)
+	// As in kubectl get pods, the first word can be a kind instead of a service.
 	if errors.Is(err, state.ErrNotFound) {
 		if hint := hintKubectl(o.args, o.hasEnvironment); hint != "" {
 			return doc, console.Hint(fmt.Errorf("%q is not an application", c.Service), hint)

@@ -13,11 +13,14 @@ import (
 )
 
 // setOptions changes options of a service, and records the change with the operator's name in the service's
-// history. changed are the options whose values differ from before.
+// history. changed are the options whose values differ from before. If there are none, it records nothing.
 func setOptions(tx *state.Tx, service string, changes map[string]any) (changed []string, err error) {
 	changed, err = tx.SetConfig(service, changes)
-	if err != nil || len(changed) == 0 {
+	if err != nil {
 		return changed, err
+	}
+	if len(changed) == 0 {
+		return changed, nil
 	}
 	return changed, recordOptions(tx, service, changed)
 }

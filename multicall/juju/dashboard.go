@@ -22,7 +22,7 @@ func (c dashboardCmd) Run(o *operator) error {
 			return err
 		}
 
-		fleet, err := o.parts.OpenFleet(o.ctx, o.streams)
+		fleet, err := o.parts.OpenFleet(o.ctx, o.streams) // the boot servers' state, or nil if there are none
 		if err != nil {
 			o.note("warning: the page does not show the boot servers: %v", err)
 		}
@@ -42,6 +42,7 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 	h, err := home.Find()
 	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}
 	e, chooseErr := h.Choose("")
+	// Without a home directory there is no environment either, so ErrNoEnvironment hides the error of Find.
 	err = errors.Join(err, chooseErr)
 	if errors.Is(err, home.ErrNoEnvironment) {
 		return nil, nil

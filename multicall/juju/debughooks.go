@@ -31,6 +31,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 		return console.Hint(errors.New("cannot debug hooks: stdin is not a terminal"),
 			"use --detached, and attach from a terminal")
 	}
+	// The unit's agent opens windows through the socket, so the unit must be on this host.
 	if err := c.checkUnitIsLocal(o); err != nil {
 		return err
 	}
@@ -45,6 +46,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if c.Detached {
+		// The session still needs the directory of its socket, so the directory stays.
 		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, actions.DebugSession)
 		return nil
 	}
@@ -88,7 +90,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 		return fmt.Errorf("cannot create a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 
-	owner := os.Geteuid()
+	owner := os.Geteuid() // owns the directory of the socket
 	err := o.update(func(tx *state.Tx) error {
 		return actions.SetDebug(tx, c.Unit, actions.Debug{
 			Socket: socket,
@@ -107,7 +109,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 
 // attachSession attaches the terminal to the tmux session on the socket until the user detaches or the
 // session ends. If the session has ended, attachSession removes the socket's directory and the request for
-// debugging.
+// debugging. If the user has detached, it prints how to attach again.
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", actions.DebugSession)
 	tmux.Stdin = os.Stdin

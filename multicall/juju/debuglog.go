@@ -81,7 +81,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
 	c.Exclude = logPatterns(c.Exclude)
 
-	if c.maxLines() < 0 {
+	if c.maxLines() < 0 { // from a negative --lines, --limit or --tail
 		return console.Usage(fmt.Errorf("cannot show %d lines", c.maxLines()))
 	}
 	since, err := parseSince(c.Since, time.Now())
@@ -117,8 +117,8 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows reports whether the command follows the log. Without options, the command follows the log if stdout
-// is a terminal.
+// follows reports whether the command follows the log. Options that end the command take precedence over options
+// that follow the log. Without either, the command follows the log if stdout is a terminal.
 func (c debugLogCmd) follows(isTerminal bool) bool {
 	switch {
 	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:
@@ -130,7 +130,8 @@ func (c debugLogCmd) follows(isTerminal bool) bool {
 	return isTerminal
 }
 
-// maxLines returns how many of the existing lines the command prints, counted from the end, or 0 for all.
+// maxLines returns how many of the existing lines the command prints, counted from the end, or 0 for all. Of
+// several options, --limit comes first, then --lines, then --tail. c.Follow must be final already.
 func (c debugLogCmd) maxLines() int {
 	for _, lines := range []*int{c.Limit, c.Lines, c.Tail.lines} {
 		if lines != nil {
@@ -198,6 +199,7 @@ func (t *logFollower) watchScope() state.Scope {
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	isFirst := t.printedEnds == nil
+	// Later calls read all lines after printedEnds.
 	if isFirst {
 		filter.Last = t.maxLines()
 		filter.Since = t.since
@@ -246,6 +248,7 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	}
 	unknown := globs.Unmatched(patterns)
 
+	// By default, the hint lists all units.
 	hint := listHint("units", units)
 	for _, pattern := range unknown {
 		// The operator may have typed the name of a pod of Kubernetes.
@@ -269,18 +272,19 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 
-	var text []string
+	var output []string
 	for _, l := range lines {
-		text = append(text, t.formatMessage(l)...)
+		output = append(output, t.formatMessage(l)...)
 	}
-	// A message can have several lines of text, so the last n messages can have more than n lines.
+	// A message can have several lines of text, so the last n messages can have more than n lines. The limit
+	// applies only to the first call, which has set no printedEnds yet.
 	if n := t.maxLines(); n > 0 && t.printedEnds == nil {
-		text = text[max(0, len(text)-n):]
+		output = output[max(0, len(output)-n):]
 	}
 	t.printedEnds = ends
 
 	out := bufio.NewWriter(t.o.streams.Out)
-	for _, line := range text {
+	for _, line := range output {
 		fmt.Fprintln(out, line)
 	}
 	return out.Flush()
@@ -290,18 +294,20 @@ func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error
 // it does nothing, since lines of lower levels were not read either, and the number of dropped lines is
 // unknown.
 func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
+	// The first call leaves out old lines on purpose.
 	if t.printedEnds == nil || t.Level != "" {
 		return
 	}
 
-	read := map[string]int64{}
+	read := map[string]int64{} // the numbers of lines, by source
 	for _, l := range lines {
 		read[l.Source]++
 	}
 
+	// The ends are numbers that count all lines of a source, including dropped ones.
 	for _, source := range slices.Sorted(maps.Keys(read)) {
-		if missing := ends[source] - t.printedEnds[source] - read[source]; missing > 0 {
-			t.o.note("warning: %s of %s came too fast and are not shown", formatCount(int(missing), "line"), source)
+		if lost := ends[source] - t.printedEnds[source] - read[source]; lost > 0 {
+			t.o.note("warning: %s of %s came too fast and are not shown", formatCount(int(lost), "line"), source)
 		}
 	}
 }
@@ -352,6 +358,7 @@ func (t *logFollower) paint(level string) string {
 // parseSince returns the time that text means: a duration before now, or a time. A time of day is a time of the
 // current day. For an empty text, parseSince returns the zero time.
 func parseSince(text string, now time.Time) (time.Time, error) {
+	// A negative duration would be a time in the future, which the error below refuses.
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}

@@ -56,10 +56,11 @@ func (c deployCmd) Run(o *operator) error {
 		return c.deployBundle(o, path)
 	}
 
+	// The first check is that of the flags for the number and the places of units.
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
-	c.noteTogether(o)
+	c.noteTogether(o) // prints a note if all units go to one machine
 	if isStore {
 		return c.deployFromStore(o, name)
 	}
@@ -86,10 +87,11 @@ func (c deployCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error { return c.execute(s, d) })
 }
 
-// execute carries out a prepared deployment.
+// execute carries out a prepared deployment: it adds the service with its first units, and then the other units.
+// For --wait, it records the service.
 func (c deployCmd) execute(s *state.State, d *deployment) error {
 	d.state = s
-	d.o.noteAffected(untilIdle, d.service.Name)
+	d.o.noteAffected(untilIdle, d.service.Name) // --wait waits until its units are idle
 	if err := d.run(); err != nil {
 		return d.o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 	}
@@ -132,8 +134,8 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	return c.prepare(o, release, service, files)
 }
 
-// newService returns the service that the flags describe. Without a name on the command line, the service
-// gets the name of its charm.
+// newService returns the service that the flags describe, without its charm. Without a name on the command line,
+// the service gets the name of its charm. newService returns an error if the name or a flag is invalid.
 func (c deployCmd) newService(charmName string) (state.Service, error) {
 	lifted := liftedBy(c.Force, c.ForceSeries)
 	service := state.Service{
@@ -172,6 +174,7 @@ func (c deployCmd) prepare(
 	if err != nil {
 		return nil, err
 	}
+	// One unit is the default of -n. A subordinate gets no unit of its own.
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "" || len(c.AttachStorage) > 0) {
 		return nil, fmt.Errorf(
 			"cannot deploy %q with -n, --to or --attach-storage: the charm is a subordinate, whose units come with units of a related application",
@@ -221,7 +224,8 @@ type deployment struct {
 	dialectNote string                     // a note with the dialect of the hooks, and the reason for the dialect
 }
 
-// run adds the service with its first units, and prints notes about the service and its charm.
+// run adds the service with its first units, and prints notes about the service and its charm. If the charm's
+// revision is taken by a charm with different content, it stores the charm as the next free revision.
 func (d *deployment) run() error {
 	url, err := d.charmURL()
 	if err != nil {
@@ -264,8 +268,8 @@ func (d *deployment) describeCharm() string {
 
 // charmURL returns the URL under which the charm is stored. Its series is the one that the operator gave or,
 // without one, the series of the charm in the repository. Without either, [state.Environment.ChooseSeries]
-// chooses the series. charmURL returns an error if the service exists already, or if machines cannot have the
-// series.
+// chooses the series. charmURL returns an error if the service exists already, if machines cannot have the
+// series, or if this host lacks a prerequisite of new machines with the series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
 		// An error can be ignored here. Either the service does not exist, or AddService will return the same
@@ -288,6 +292,7 @@ func (d *deployment) charmURL() (charm.URL, error) {
 		}
 	}
 
+	// ChooseSeries checks a given series, and otherwise chooses one.
 	series, err = env.ChooseSeries(series, found.Meta.Series, d.service.ForceSeries)
 	if err != nil {
 		return charm.URL{}, err
@@ -338,6 +343,7 @@ func (o *operator) withForceHint(err error) error {
 		return err
 	}
 
+	// The command in the hint is the one that really changes the model.
 	isDryRun := func(word string) bool { return word == "--dry-run" }
 	command := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, isMissing := errors.AsType[*state.MissingError](err); isMissing {
@@ -355,7 +361,7 @@ func (o *operator) withForceHint(err error) error {
 }
 
 // describeHookUser returns a clause that says as which user the hooks of charms run on this host. If hooks
-// run on other hosts or in containers, it returns "".
+// run on other hosts or in containers, or the environment cannot be read, it returns "".
 func (o *operator) describeHookUser() string {
 	// Notes that readChosen prints would not belong to a hint.
 	silent := *o
@@ -372,18 +378,19 @@ func (o *operator) describeHookUser() string {
 }
 
 // addService stores the charm's files and its resources. Then, in one transaction, it adds the charm, the service
-// and one unit for each placement, so that no service is left behind if a placement is wrong. It returns
-// [state.ErrRevisionTaken] if the URL belongs to a charm with different content.
+// with its resources, and one unit for each placement, so that no service is left behind if a placement is wrong.
+// A service without units of its own gets none. addService returns [state.ErrRevisionTaken] if the URL belongs to
+// a charm with different content.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.release.put(d.o, d.state, url)
 	if err != nil {
 		return err
 	}
-	resources, err := d.o.storeResources(d.state, d.files)
+	stored, err := d.o.storeResources(d.state, d.files)
 	if err != nil {
 		return err
 	}
-	d.release.markDownloaded(resources)
+	d.release.markDownloaded(stored)
 
 	d.service.Charm = url.String()
 	d.service.Series = url.Series
@@ -398,6 +405,7 @@ func (d *deployment) addService(url charm.URL) error {
 			return err
 		}
 
+		// AddService has set these options, but does not record who set them.
 		if len(d.config) > 0 {
 			if err := recordOptions(tx, s.Name, slices.Sorted(maps.Keys(d.config))); err != nil {
 				return err
@@ -406,7 +414,7 @@ func (d *deployment) addService(url charm.URL) error {
 
 		d.storage = s.Storage
 		d.dialectNote = fmt.Sprintf("its hooks use the %s dialect, because %s", s.Dialect, s.DialectMark)
-		if err := putResources(tx, d.service.Name, resources); err != nil {
+		if err := putResources(tx, d.service.Name, stored); err != nil {
 			return err
 		}
 		return d.addFirstUnits(tx)
@@ -423,7 +431,7 @@ func (d *deployment) addFirstUnits(tx *state.Tx) error {
 	var errs []error
 	for _, p := range d.placements {
 		_, err := tx.AddUnit(d.service.Name, p)
-		errs = append(errs, err)
+		errs = append(errs, err) // Join drops nil
 	}
 	return errors.Join(errs...)
 }
@@ -431,6 +439,7 @@ func (d *deployment) addFirstUnits(tx *state.Tx) error {
 // addUnits adds the units that addService did not add. It adds no units of a subordinate, since they come
 // with their principals. If there are units left, d.placements has one placement for all of them.
 func (d *deployment) addUnits() error {
+	// With no units of its own, a service still has one placement.
 	remaining := max(0, d.units-len(d.placements))
 	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, remaining, d.placements...)
 	return err

@@ -31,7 +31,8 @@ func (c deployCmd) refuseBundleFlags() error {
 }
 
 // checkStepSeries returns an error if machines for one of the steps cannot be created, since this host lacks a
-// prerequisite of their series. With --force or --force-series it checks nothing.
+// prerequisite of their series. Only steps that deploy an application have a series. With --force or
+// --force-series it checks nothing.
 func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.Step) error {
 	env, err := state.Read(o.ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -63,7 +64,9 @@ func (c deployCmd) refuseCharmFlags() error {
 }
 
 // deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one by
-// one. With --dry-run, it only rehearses them. path is the bundle's file.
+// one. Before that, it checks the bundle's secrets and the series of new applications. After upgrades, it removes
+// revisions of charms that no unit runs any more. With --dry-run, it only rehearses the steps. path is the
+// bundle's file.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if err := c.refuseCharmFlags(); err != nil {
 		return err
@@ -82,9 +85,11 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return err
 		}
 		if c.DryRun {
+			// The hint stands only below an error.
 			return console.Hint(c.rehearseBundle(o, s, b, steps), "nothing was changed")
 		}
 
+		// --wait waits until the bundle's applications are idle.
 		o.noteAffected(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
 		e := bundleExecutor{
 			o:          o,
@@ -101,7 +106,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		// Only an upgrade leaves charms that no service uses.
 		isUpgrade := func(step bundle.Step) bool { return step.Action == bundle.Upgrade }
 		if slices.ContainsFunc(steps, isUpgrade) {
-			o.sweepCharms(s)
+			o.sweepCharms(s) // removes revisions that no unit runs
 		}
 		return nil
 	}))
@@ -116,7 +121,7 @@ func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Compari
 			base:       s,
 			state:      r,
 			cmd:        c,
-			machines:   maps.Clone(b.MachinesThere()),
+			machines:   maps.Clone(b.MachinesThere()), // the rehearsal's machines do not belong in b
 			Comparison: b,
 		}
 		return e.executeAll(steps)
@@ -150,7 +155,7 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 	for i, step := range steps {
 		e.o.reportSteps(state.Steps{What: "steps done", Done: i, Total: len(steps)})
 		if e.o.parts.Fault != nil {
-			e.o.parts.Fault("bundle-step")
+			e.o.parts.Fault("bundle-step") // tests can kill the program here
 		}
 		if err := e.execute(step); err != nil {
 			return fmt.Errorf("cannot %s %s: %w", step.Action, step.What, err)
@@ -163,7 +168,8 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 // execute executes one step. After an interruption the whole command can be repeated, since the next
 // comparison finds the remaining steps.
 func (e bundleExecutor) execute(step bundle.Step) error {
-	// A step for a relation has no resources, and does not use service.
+	// A step for a relation has no resources, and does not use service. For all other steps, What is the
+	// application.
 	service := step.What
 	files := map[string]string{}
 	for _, resource := range step.Resources {
@@ -187,10 +193,12 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 		})
 	}
 
+	// The only other action is AddUnit.
 	return e.addUnits(step)
 }
 
-// deploy adds the application of a step. files are the files of its resources, by name.
+// deploy adds the application of a step, without units, which later steps add. files are the files of its
+// resources, by name.
 func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error {
 	lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries)
 	service := state.Service{
@@ -221,6 +229,7 @@ func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error 
 
 // upgrade upgrades the application to the bundle's charm, as juju refresh does.
 func (e bundleExecutor) upgrade(service string) error {
+	// The bundle can name a charm from a different place than the present one, so this is always a switch.
 	refresh := refreshCmd{
 		Service:     service,
 		Switch:      e.Applications[service].Charm,
@@ -239,14 +248,14 @@ func (e bundleExecutor) upgrade(service string) error {
 }
 
 // change applies the options, constraints and all other parts of a step to an existing service, in one
-// transaction. files are the files of the step's resources, by name. release is the store's release from
-// which files were downloaded, or nil if all files are the bundle's.
+// transaction. A part that is nil stays as it is. files are the files of the step's resources, by name. release is
+// the store's release from which files were downloaded, or nil if all files are the bundle's.
 func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *charmRelease) error {
-	resources, err := e.o.storeResources(e.state, files)
+	stored, err := e.o.storeResources(e.state, files)
 	if err != nil {
 		return err
 	}
-	release.markDownloaded(resources)
+	release.markDownloaded(stored) // does nothing if release is nil
 
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		if _, err := setOptions(tx, step.What, step.Options); err != nil {
@@ -277,7 +286,7 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 			}
 		}
 
-		return putResources(tx, step.What, resources)
+		return putResources(tx, step.What, stored)
 	})
 }
 
@@ -286,10 +295,11 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 // unit. If the command is repeated, that unit identifies the machine.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
 	machines := e.machines
-	existing := machines[step.Place]
+	existing := machines[step.Place] // the id of the machine, or "" if it does not exist yet
 	p := state.Placement{Machine: cmp.Or(existing, step.Place)}
 	isBundleMachine := step.Machine != nil
 	if isBundleMachine {
+		// The unit's record keeps the machine's number in the bundle, so that a later comparison finds it.
 		p.Place = step.Place
 	}
 
@@ -302,6 +312,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 		return err
 	}
 
+	// A step for a machine of the bundle has exactly one unit.
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		m, err := tx.AddMachine(*step.Machine)
 		if err != nil {
@@ -319,6 +330,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 // bundle.yaml in a directory that is not a charm. isBundle is false for any other path.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
+	// The name of a file decides, even if the file does not exist. Reading the bundle then fails.
 	if err != nil || !info.IsDir() {
 		return path, slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 	}
@@ -334,6 +346,7 @@ func findBundle(path string) (file string, isBundle bool) {
 	// The charmcraft.yaml of a source tree says whether the directory is a charm or a bundle.
 	craft, err := readFile(filepath.Join(path, "charmcraft.yaml"), charm.MaxYAML)
 	if err != nil {
+		// Without that file, bundle.yaml decides.
 		return file, true
 	}
 	return file, regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft)
@@ -358,7 +371,8 @@ func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b
 }
 
 // compareBundle reads the bundle with its overlays, finds its charms, and compares the bundle with the
-// environment. Errors about several applications or parts of the bundle are returned together.
+// environment. Errors about several applications or parts of the bundle are returned together. It prints a
+// warning about parts of the bundle that have no effect.
 func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch string) (*bundle.Comparison, error) {
 	b, missing, err := c.parseBundle(o, path)
 	if err != nil {
@@ -369,6 +383,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		return nil, err
 	}
 
+	// The error contains those in missing, which are about unsupported parts.
 	found, err := c.findBundleCharms(o, s, b, env, scratch, missing)
 	if err != nil {
 		return nil, err
@@ -378,7 +393,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		o.note("warning: these parts of the bundle have no effect: %s", strings.Join(b.Ignored, ", "))
 	}
 	lifted := liftedBy(c.Force, c.ForceSeries)
-	lifted.Trust = c.Trust
+	lifted.Trust = c.Trust // --trust lets services get the cloud's credential
 	return bundle.Compare(b, found, env, lifted)
 }
 
@@ -393,7 +408,8 @@ func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, miss
 		}
 	}
 
-	// After an error, b holds the part that was read. Its problems are reported together with the error.
+	// After an error, b holds the part that was read. Its problems are reported together with the error. Without
+	// ReadOutside, Parse only lists the files outside of the bundle's directory, and checkOutside refuses them.
 	b, parseErr := bundle.Parse(bundle.Files{
 		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
 		Resolve:     resolveSymlinks,
@@ -430,6 +446,7 @@ func (c deployCmd) findBundleCharms(
 ) (found map[string]bundle.Found, err error) {
 	found = map[string]bundle.Found{}
 	if len(errs) == 0 {
+		// Even with an error, found is a map, to which the loop below adds.
 		if found, err = c.findStoreCharms(o, s, b, env, scratch); err != nil {
 			errs = append(errs, err)
 		}
@@ -497,6 +514,7 @@ func (c deployCmd) readApplication(
 	deployed bundle.Service,
 	scratch string,
 ) (found bundle.Found, err error) {
+	// Each application has its own directory for an unpacked archive.
 	if scratch, err = os.MkdirTemp(scratch, name); err != nil {
 		return found, err
 	}
@@ -508,7 +526,8 @@ func (c deployCmd) readApplication(
 	return found, errors.Join(charmErr, resourcesErr)
 }
 
-// readBundleCharm reads the charm of a bundle's application from this host, without its resources.
+// readBundleCharm reads the charm of a bundle's application from this host, without its resources. deployed is the
+// existing service, or the zero value.
 func (c deployCmd) readBundleCharm(
 	o *operator,
 	a *bundle.Application,
@@ -526,7 +545,7 @@ func (c deployCmd) readBundleCharm(
 	}
 
 	found.Found = release.found
-	found.Origin = release.origin("", "")
+	found.Origin = release.origin("", "") // a charm of this host has no channel, and keeps its own series
 	found.Source = release
 	if deployed.Name != "" && found.Meta.Name == deployed.Charm.Meta.Name {
 		found.IsSame, err = o.isSameCharm(found.Found, deployed.Charm)
@@ -542,7 +561,7 @@ func sumResources(a *bundle.Application) (map[string]resources.Resource, error) 
 	for resource, path := range a.Resources {
 		sum, err := sumResource(path)
 		sums[resource] = resources.Resource{SHA256: sum}
-		errs = append(errs, err)
+		errs = append(errs, err) // Join drops nil
 	}
 	return sums, errors.Join(errs...)
 }

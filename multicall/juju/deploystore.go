@@ -75,10 +75,11 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 		return err
 	}
 	if bundlePath == "" {
-		return nil
+		return nil // the charm is deployed
 	}
 
-	// The given channel and revision are those of the bundle, not of its charms.
+	// deployBundle opens the environment itself. The given channel and revision are those of the bundle, not of its
+	// charms.
 	c.Channel = ""
 	c.Revision = 0
 	return c.deployBundle(o, bundlePath)
@@ -102,7 +103,8 @@ func (c deployCmd) deployCharmOrFetchBundle(
 	return "", c.deployFound(o, f, service, scratch)
 }
 
-// deployFound deploys the charm that f has found.
+// deployFound deploys the charm that f has found. It returns an error if a flag applies only to bundles, and adds
+// a hint about --force to errors that --force would avoid.
 func (c deployCmd) deployFound(o *operator, f *storeFinder, service state.Service, scratch string) error {
 	if err := c.refuseBundleFlags(); err != nil {
 		return err
@@ -125,6 +127,7 @@ func (c deployCmd) prepareFromStore(
 	if err := f.describe(scratch); err != nil {
 		return nil, err
 	}
+	// The files of resources follow below, once the rehearsal has succeeded.
 	d, err := c.prepare(o, f.release, service, nil)
 	if err != nil {
 		return nil, err
@@ -142,8 +145,9 @@ func (c deployCmd) prepareFromStore(
 	return d, err
 }
 
-// download downloads the charm and sets f.release.found. It does nothing if describe has already done both.
-// It returns an error if the downloaded charm is not the charm that the store described.
+// download downloads the charm and sets f.release.found. It does nothing for a release of the environment, since
+// describe has already read its archive. It returns an error if the downloaded charm is not the charm that the
+// store described.
 func (f *storeFinder) download(scratch string) error {
 	if f.release.kept {
 		return nil
@@ -190,8 +194,8 @@ type storeFinder struct {
 }
 
 // find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment already has
-// the wanted revision, find does not ask the store. If the store cannot be reached, find uses a release that
-// the environment has.
+// the wanted revision, find does not ask the store. If the store cannot be reached, find uses the newest wanted
+// release that the environment has, and prints a warning. Without such a release, it returns the store's error.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {
@@ -204,10 +208,11 @@ func (f *storeFinder) find(service state.Service) error {
 	f.wish.Channel = f.channel
 	f.wish.Revision = f.revision
 
-	kept, err := f.findKeptRelease()
+	kept, err := f.findKeptRelease() // a release that the environment has, or nil
 	if err != nil {
 		return err
 	}
+	// A revision never changes. A channel can have a newer release, so the store must be asked.
 	if kept != nil && f.revision > 0 {
 		f.release = kept
 		return nil
@@ -251,6 +256,7 @@ func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
 
 	kept := keptRelease(*newest)
 	kept.source = f.charmStore
+	// A release that was named by its revision has no channel.
 	if f.revision == 0 {
 		kept.Channel = newest.Store.Channel
 	}
@@ -258,7 +264,8 @@ func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
 }
 
 // wants reports whether a charm of the wanted name has the wanted revision or, if none is given, comes from
-// the wanted channel.
+// the wanted channel. Only the store knows the track of the default channel, so for that channel the charm's
+// record decides.
 func (f *storeFinder) wants(c *state.StoreCharm) bool {
 	if f.revision > 0 {
 		return c.Revision == f.revision
@@ -296,7 +303,7 @@ func keptRelease(c state.Charm) *charmRelease {
 // archive instead. describe sets f.release.found and f.release.Resources.
 func (f *storeFinder) describe(scratch string) (err error) {
 	if f.release.kept {
-		err = f.release.download(f.o, scratch)
+		err = f.release.download(f.o, scratch) // takes the environment's copy
 	} else {
 		err = f.release.readDescription()
 	}
@@ -330,6 +337,7 @@ func (f *storeFinder) pickResources() error {
 		return err
 	}
 
+	// Beside the picked revisions, release can also have other resources, which are equally valid.
 	picked := release.Resources
 	isReplaced := func(old charmsource.Resource) bool {
 		return slices.ContainsFunc(picked, func(r charmsource.Resource) bool { return r.Name == old.Name })
@@ -339,7 +347,8 @@ func (f *storeFinder) pickResources() error {
 	return nil
 }
 
-// checkGiven returns an error for resources that the charm does not have, and for files that do not exist.
+// checkGiven returns an error for given or picked resources that the charm does not have or that are not files.
+// It also returns an error for a path that is not a regular file within the size limit.
 func (f *storeFinder) checkGiven() error {
 	for _, name := range slices.Sorted(maps.Keys(f.picked)) {
 		if _, err := f.release.found.Meta.ResourceFile(name); err != nil {
@@ -358,8 +367,8 @@ func (f *storeFinder) checkGiven() error {
 	return nil
 }
 
-// splitResources separates the words NAME=FILE from the words NAME=REVISION. A number is a revision, unless a
-// file with that name exists.
+// splitResources separates the words NAME=FILE from the words NAME=REVISION. A number from 0 is a revision, unless
+// a file with that name exists. Everything else is a file, whose existence splitResources does not check.
 func splitResources(words []string) (files map[string]string, revisions map[string]int, err error) {
 	files, err = parsePairs(words)
 	if err != nil {
@@ -380,8 +389,8 @@ func splitResources(words []string) (files map[string]string, revisions map[stri
 }
 
 // getResources returns the files of the charm's resources, by name. For a resource without a given file, it
-// downloads the store's file below scratch. f.release.resources gets the revisions of the downloaded
-// resources.
+// downloads the store's file below scratch. It leaves out resources that are not files, and resources for which
+// the store has no file. f.release.resources gets the revisions of the downloaded resources.
 func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	released, err := f.findResources()
 	if err != nil {
@@ -426,11 +435,13 @@ func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
 			missing = append(missing, name)
 		}
 	}
+	// The store names all resources of a channel's release, so a missing one does not exist there.
 	isChannelRelease := f.release.Channel != "" && !f.release.kept
 	if len(missing) == 0 || isChannelRelease {
 		return f.release.Resources, nil
 	}
 
+	// Without a revision, the wish is for the channel's release.
 	wish := f.wish
 	wish.Revision = 0
 	current, err := charmsource.ResolveOne(f.o.ctx, f, wish)
@@ -439,11 +450,11 @@ func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
 		return f.release.Resources, nil
 	}
 
-	resources := slices.Clone(f.release.Resources)
+	combined := slices.Clone(f.release.Resources)
 	for _, r := range current.Resources {
 		if slices.Contains(missing, r.Name) {
-			resources = append(resources, r)
+			combined = append(combined, r)
 		}
 	}
-	return resources, nil
+	return combined, nil
 }

@@ -44,11 +44,13 @@ func (c destroyModelCmd) Run(o *operator) error {
 	}
 	defer lock.Release()
 
-	// Another process may have destroyed the environment in the meantime.
+	// Another process may have destroyed the environment in the meantime. Lock has then created the directory
+	// again.
 	if !lock.Bootstrapped() {
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
 
+	// Afterwards, the state is gone.
 	folders := findHostFolders(o, e)
 	if err := c.destroy(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
@@ -99,7 +101,7 @@ func (c destroyModelCmd) destroy(o *operator, chosen home.Environment, lock *hom
 	if e.UUID != chosen.UUID {
 		return fmt.Errorf("it has been replaced by a different model, with the uuid %s", e.UUID)
 	}
-	if err := o.checkOriginal(e); err != nil {
+	if err := o.checkOriginal(e); err != nil { // refuses a copy of the environment's directory
 		return err
 	}
 
@@ -125,6 +127,7 @@ func (c destroyModelCmd) confirm(o *operator, e home.Environment) error {
 	)
 
 	answer, err := bufio.NewReader(o.streams.In).ReadString('\n')
+	// An answer without a newline at its end also gives an error, and counts.
 	if err != nil && answer == "" {
 		return console.Hint(errors.New("nothing was destroyed: there was no answer"), "to skip the question: -y")
 	}
@@ -135,17 +138,19 @@ func (c destroyModelCmd) confirm(o *operator, e home.Environment) error {
 	return nil
 }
 
-// takeDown ends all processes of the environment and removes its files. It ends machine 0 first, since its
-// provisioner would start the other machines again.
+// takeDown ends all processes of the environment, and removes its instances, its store and its files. It ends
+// machine 0 first, since its provisioner would start the other machines again. If the environment was the one
+// that commands without -e use, there is no such environment afterwards.
 func (c destroyModelCmd) takeDown(o *operator, e home.Environment, lock *home.FolderLock) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()
 
+	// If this command is interrupted, the next one does not drain the environment again.
 	e.Phase = home.Removing
 	if err := e.Save(); err != nil {
 		return err
 	}
-	dirs, err := e.MachineDirs()
+	dirs, err := e.MachineDirs() // machine 0's is the first
 	if err != nil {
 		return err
 	}
@@ -158,16 +163,18 @@ func (c destroyModelCmd) takeDown(o *operator, e home.Environment, lock *home.Fo
 	if err := o.parts.Providers.FreeInstances(ctx, e, o.reportSteps); err != nil {
 		return err
 	}
+	// Programs that hooks have started have the environment's UUID in this variable.
 	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := o.parts.RemoveFiles(e); err != nil {
+	if err := o.parts.RemoveFiles(e); err != nil { // removes files outside of the environment's directory
 		return err
 	}
 	if err := storeurl.Remove(ctx, e.State); err != nil {
 		return err
 	}
 
+	// Current returns only environments that exist, so it is read before the removal.
 	wasCurrent := o.home.Current() == e.Name
 	if err := lock.Remove(); err != nil {
 		return err
@@ -196,7 +203,8 @@ func (o *operator) haltMachines(ctx context.Context, dirs []string) error {
 	return nil
 }
 
-// cleanupContext returns a context for clean-up work. It stays valid if the command is interrupted.
+// cleanupContext returns a context for clean-up work. It stays valid for two minutes, even if the command is
+// interrupted.
 func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }
@@ -209,6 +217,7 @@ func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 			return err
 		}
 
+		// The waiter tells the units that are still to end (pending) from those in error (failed).
 		w := &settleWaiter{o: o, state: s, until: untilGone, drains: true, timeout: c.Timeout}
 		left, err := state.Read(o.ctx, s, w.readSettlement)
 		if err != nil {
@@ -224,7 +233,7 @@ func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 			if err := w.wait(); err != nil {
 				return err
 			}
-			left = w.seen
+			left = w.seen // the last progress that wait has read
 		}
 
 		if len(left.failed) > 0 {
@@ -240,8 +249,11 @@ func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 // hooks.
 func (o *operator) startForStopHooks(e home.Environment) error {
 	pid, err := o.parts.Processes.Running(e.MachineDir("0"))
-	if err != nil || pid != 0 {
+	if err != nil {
 		return err
+	}
+	if pid != 0 {
+		return nil
 	}
 
 	o.note("starting the background process of model %q, for its units' stop hooks", e.Name)

@@ -55,6 +55,7 @@ func (c doCmd) Run(o *operator) error {
 		Streams:  o.streams,
 	}
 	if url := c.stateURL(o); url != "" {
+		// This environment has no directory on this host, only a store.
 		command.Environ = []string{"JUJU_STATE=" + url}
 		return c.runAsHook(o, home.Environment{Record: home.Record{State: url}}, command)
 	}
@@ -78,8 +79,8 @@ func trimDashes(words []string) []string {
 	return words
 }
 
-// stateURL returns the URL of the state, or "" if the environment's name determines the URL. -e takes
-// precedence over the JUJU_STATE of an outer juju do.
+// stateURL returns the URL that --state gives or, without --state and -e, the URL in JUJU_STATE. It returns "" if
+// the environment's name determines the URL. -e takes precedence over the JUJU_STATE of an outer juju do.
 func (c doCmd) stateURL(o *operator) string {
 	if c.State == "" && o.name == "" {
 		return os.Getenv("JUJU_STATE")
@@ -87,8 +88,9 @@ func (c doCmd) stateURL(o *operator) string {
 	return c.State
 }
 
-// runAsHook runs the command with the hook tools. The error that it returns makes juju exit with the
-// command's exit code.
+// runAsHook runs the command with the hook tools. If the command has changed anything and the environment's
+// background process does not run, it prints a warning. The error that it returns makes juju exit with the
+// command's exit code. e has no directory if only its store is known.
 func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.Hooks.Run(o.ctx, s, command)

@@ -29,13 +29,15 @@ type downloadCmd struct {
 	NoProgress bool     `help:"Show no progress."`
 }
 
-// Run downloads a release, with its resources if the flags request them.
+// Run downloads a release to a file, or to stdout if the name is followed by -. If the flags request resources, it
+// also downloads these. For files, it prints the command that deploys them.
 func (c downloadCmd) Run(o *operator) error {
 	wish, err := c.wish()
 	if err != nil {
 		return err
 	}
 	if c.NoProgress {
+		// Without a bar, an operator shows no progress.
 		silent := *o
 		silent.bar = nil
 		o = &silent
@@ -119,7 +121,8 @@ func (c downloadCmd) checkFlags(name string) error {
 	return nil
 }
 
-// resourceRevisions parses the words NAME=N of --resource.
+// resourceRevisions parses the words NAME=N of --resource. It returns an error if there are any without
+// --resources.
 func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	wanted := map[string]int{}
 	for _, word := range c.Resource {

@@ -32,8 +32,9 @@ type execCmd struct {
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
 
-// Run queues the command on all units, waits until it has ended on each, and prints the results. Run opens a
-// shell for an interactive command, and does not use agents for --machine.
+// Run queues the command on all units whose agents are not down, waits until it has ended on each, and prints the
+// results. It ends commands that have not ended after --timeout. With --background it only queues the command.
+// Run opens a shell for an interactive command, and does not use agents for --machine.
 func (c execCmd) Run(o *operator) error {
 	if len(o.command) == 0 {
 		return console.Hint(console.Usage(errors.New("no command given")),
@@ -55,6 +56,7 @@ func (c execCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		targets, err := c.findTargets(o, s)
 		if err != nil && c.Format == "json" {
+			// Programs written for Juju look for the prefix that taskError adds.
 			return taskError(err)
 		}
 		if err != nil {
@@ -79,7 +81,8 @@ func (c execCmd) Run(o *operator) error {
 	})
 }
 
-// wantsShell reports whether the command is interactive: with -i or -t, or a bare shell on a terminal.
+// wantsShell reports whether the command is interactive: with -i or -t, or a shell without arguments if stdin is a
+// terminal.
 func (c execCmd) wantsShell(o *operator) bool {
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "fish", "/bin/sh", "/bin/bash"}
 	isBareShell := len(o.command) == 1 && slices.Contains(shells, o.command[0])
@@ -114,8 +117,8 @@ func (c execCmd) runOverSSH(o *operator) error {
 }
 
 // refuseUnit returns the error for a word that stands in place of a unit, and that does not have the form of
-// a unit's name. The error has a hint with the command that the operator may have meant. If the word names no
-// application, the hint takes the word as the first word of the command.
+// a unit's name. command is the command to run. The error has a hint with the command line that the operator may
+// have meant. If the word names no application, the hint takes the word as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
 	// In other tools, -u is the user of the command.
@@ -131,6 +134,7 @@ func (c execCmd) refuseUnit(v *state.View, word string, command []string) error 
 
 	_, err := v.Service(appOfWord(word))
 	if err == nil {
+		// The word names an application, so the hints are for its units.
 		return hintUnit(word, line)
 	}
 	if !errors.Is(err, state.ErrNotFound) {
@@ -165,34 +169,34 @@ type runTargets struct {
 	down  []error  // an error for each unit whose agent is down
 }
 
-// findTargets returns the units that the arguments and flags name. It returns an error if none of these units
-// can run the command.
-func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
+// findTargets returns the units that the arguments and flags name. It returns an error if one of these units does
+// not exist, or if none of them can run the command.
+func (c execCmd) findTargets(o *operator, s *state.State) (targets runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
-		return to, console.Usage(errors.New("no unit given: give units, --application or --all"))
+		return targets, console.Usage(errors.New("no unit given: give units, --application or --all"))
 	}
 
-	to, err = state.Read(o.ctx, s, func(v *state.View) (runTargets, error) {
+	targets, err = state.Read(o.ctx, s, func(v *state.View) (runTargets, error) {
 		units, err := c.listUnits(o, v, names)
 		if err != nil {
 			return runTargets{}, err
 		}
 		return selectReachable(v, units)
 	})
-
 	if err != nil {
-		return to, err
+		return targets, err
 	}
 
-	if len(to.units) > 0 {
-		return to, nil
+	// The command runs on these units, even if the agents of other units are down.
+	if len(targets.units) > 0 {
+		return targets, nil
 	}
-	if len(to.down) > 0 {
-		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
+	if len(targets.down) > 0 {
+		return targets, console.Hint(joinErrors(targets.down), "nothing was run; juju status shows the units")
 	}
 
-	return to, errors.New("there are no units")
+	return targets, errors.New("there are no units")
 }
 
 // listUnits returns the units that the words name, and the units of the services in the flags, sorted, each
@@ -237,11 +241,11 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	}
 
 	units, err := v.Units(service)
+	if err != nil {
+		return nil, err
+	}
 	for _, u := range units {
 		names = append(names, u.Name)
-	}
-	if err != nil {
-		return names, err
 	}
 	if len(names) == 0 && service != "" {
 		return names, fmt.Errorf("application %q has no units", service)
@@ -252,7 +256,7 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 
 // selectReachable separates the units whose agents are down from all other units. On a unit whose agent is
 // down, the command would run much later, or never. It returns an error if a unit does not exist.
-func selectReachable(v *state.View, units []string) (to runTargets, err error) {
+func selectReachable(v *state.View, units []string) (targets runTargets, err error) {
 	var unknown []error
 	for _, name := range units {
 		u, err := v.Unit(name)
@@ -263,22 +267,22 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 
 		present, err := v.IsPresent(state.UnitAgent(name))
 		if err != nil {
-			return to, err
+			return targets, err
 		}
 		// A new unit has no charm yet, and its agent may not have started.
 		unitIsNew := u.Charm == ""
 		if !present && !unitIsNew {
-			to.down = append(to.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
+			targets.down = append(targets.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
 			continue
 		}
-		to.units = append(to.units, name)
+		targets.units = append(targets.units, name)
 	}
 
 	if len(unknown) > 0 {
-		return to, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
+		return targets, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
 	}
 
-	return to, nil
+	return targets, nil
 }
 
 // maxEnqueueBatch is the maximum number of units in one transaction.

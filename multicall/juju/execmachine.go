@@ -76,9 +76,11 @@ func (r *machineRun) run(timeout time.Duration) {
 	}
 
 	limit := cmp.Or(timeout, math.MaxInt64)
+	// Kill fails only if the command has already ended.
 	timer := time.AfterFunc(limit, func() { _ = r.command.Process.Kill() })
 	// printMachines takes the exit code from the command's ProcessState.
 	_ = r.command.Wait()
+	// Stop returns false if the timer has already killed the command.
 	hasExpired := !timer.Stop()
 	if hasExpired {
 		err := fmt.Errorf("the command on machine %s had not ended after %s, so bijou ended it", r.machine, timeout)
@@ -88,7 +90,7 @@ func (r *machineRun) run(timeout time.Duration) {
 
 // printMachines prints the results, and returns an error that sets the exit code of juju. For a single
 // machine, that is the exit code of the command. For several machines, it is 1 if the command failed on any
-// of them.
+// of them. If a command did not start or was ended after the timeout, the error of its run also makes juju fail.
 func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	var errs []error
 	// In the plain format, the output of a single machine already shows a failure.
@@ -118,7 +120,7 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 		return err
 	}
 
-	// If every command that ran has succeeded, the errors set the exit code.
+	// If every command that ran to its end has succeeded, the errors set the exit code.
 	if len(errs) > 0 && code == console.ExitOK {
 		return joinErrors(errs)
 	}

@@ -12,15 +12,22 @@ import (
 // cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
 // to run. No word of the command then counts as an option of juju. The command begins after two dashes. For
 // exec without dashes, it begins with the first word that is not a unit. For any other command line, command
-// is empty, and own is args. From exec and run, cutCommand also removes a --wait without a time.
+// is empty, and own is args. From exec and run, cutCommand also removes a --wait without a time, and compose's
+// options for variables and a directory. The returned command then sets these itself.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
-	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
+	if at == len(args) {
+		return args, nil, nil
+	}
+	// The shell's request for completions needs the words as they are.
+	isRun := args[at] == "run" || args[at] == "exec"
+	if args[0] == console.CompleteOption || !isRun {
 		return args, nil, nil
 	}
 
 	args = withoutBareWait(args)
-	// A run with options for variables or a directory is compose's run, which runs a command as exec does.
+	// A run with options for variables or a directory is compose's run, which runs a command as exec does. These
+	// options are removed below, once the words of the command are known.
 	if _, s := cutSurroundings(args, at); !s.isEmpty() {
 		args = slices.Clone(args)
 		args[at] = "exec"
@@ -28,8 +35,10 @@ func cutCommand(args []string) (own, command []string, err error) {
 
 	own = args
 	if args[at] == "exec" {
+		// After an error, command is empty. The error is returned below.
 		own, command, err = cutBareCommand(args, at)
 	}
+	// A bare command can have its own two dashes, so dashes count only without a bare command.
 	dashes := slices.Index(args, "--")
 	if len(command) == 0 && dashes >= 0 {
 		own = args[:dashes]
@@ -84,6 +93,7 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 		}
 		switch {
 		case i > at && (option == "--env" || option == "-e") && variable().MatchString(value):
+			// The value of juju's own -e is a model, and never matches.
 			s.variables = append(s.variables, value)
 		case i > at && (option == "--workdir" || option == "-w") && value != "":
 			s.directory = value
@@ -102,7 +112,8 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 }
 
 // around returns a command that runs the given command with the variables and in the directory. Each of the
-// two commands is a program with its arguments or, if it is a single word, a line for a shell.
+// two commands is a program with its arguments or, if it is a single word, a line for a shell. Without variables
+// and directory, or for an empty command, around returns the command unchanged.
 func (s surroundings) around(command []string) []string {
 	if s.isEmpty() || len(command) == 0 {
 		return command
@@ -143,7 +154,8 @@ func asShellRuns(command []string) []string {
 }
 
 // cutBareCommand is [cutCommand] for a command that no dashes precede. Units can precede the command. at is
-// the index of the word exec. command is empty if all words after exec are units.
+// the index of the word exec. command is empty, and own is args, if all words after exec are units, or if only a
+// single word is left for the unit.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
 	// words are the positions, after at, of the words that are not options or their values.
 	words, err := ownCommand().Words(args[at:])

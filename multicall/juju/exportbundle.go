@@ -39,6 +39,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 			includeDefaults(env)
 		}
 
+		// The status is only read for its list of damaged parts.
 		current, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
 			return status.Read(v, status.Options{Now: time.Now()})
 		})
@@ -57,7 +58,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 				"to deploy resources from a different directory, use --allow-outside")
 		} else {
 			file = filepath.Join(c.Charms, "bundle.yaml")
-			if err := c.writeFiles(o, s, b, env); err != nil {
+			if err := c.writeFiles(o, s, b, env); err != nil { // also makes b refer to the written files
 				return fmt.Errorf("cannot write charms: %w", err)
 			}
 		}
@@ -105,7 +106,8 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 		a := b.Applications[name]
 		url := env.Services[name].Charm.URL
 		if a.Channel != "" {
-			// A charm from a file has a series instead of a base, a channel and a revision.
+			// The charm is from the store. A charm from a file has a series instead of a base, a channel and a
+			// revision.
 			a.Series = env.Services[name].Series
 			a.Base = ""
 			a.Channel = ""

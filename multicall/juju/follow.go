@@ -35,8 +35,8 @@ type follower struct {
 }
 
 // follow reads and prints until ctx is done, or until nothing reads the output any more. It returns no error
-// in these cases. If the store becomes unreachable after the first read, follow prints one warning and waits
-// for the store. Any other error ends follow.
+// in these cases. If the store becomes unreachable after a first result was printed, follow prints one warning and
+// waits for the store. Any other error ends follow.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)
@@ -57,6 +57,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.noteAway(err)
 			pause = awayRetryInterval
 		}
+		// Sleep fails only if ctx is done, which ends the loop.
 		_ = backoff.Sleep(ctx, pause)
 	}
 
@@ -95,6 +96,7 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 
 	err := f.state.Await(ctx, revision, f.scopes...)
 	if f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
+		// It is time to read again. If the caller's own ctx has ended, follow notices that.
 		return nil
 	}
 

@@ -49,6 +49,7 @@ func (o *operator) withHint(err error) error {
 	if !errors.Is(err, home.ErrNoEnvironment) {
 		return withHint(err)
 	}
+	// If the environments cannot be listed, there may be none.
 	if names, _ := o.home.Names(); len(names) > 0 {
 		return withHint(err)
 	}

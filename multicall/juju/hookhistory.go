@@ -29,8 +29,8 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
 }
 
-// readHooks reads the last hooks that a unit has run, without secrets unless c.Secrets is true. running is
-// the running hook, or nil.
+// readHooks reads the last c.Count hooks that a unit has run, with the oldest first. It hides secrets unless
+// c.Secrets is true. running is the running hook, or nil.
 func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *state.RunningHook, err error) {
 	if c.Count < 1 {
 		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
@@ -63,10 +63,14 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 // that the unit was removed.
 func (c hookHistoryCmd) checkUnit(v *state.View) error {
 	_, err := v.Unit(c.Unit)
+	if err == nil {
+		return nil
+	}
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
 
+	// Without lines, the unit may never have existed.
 	lines, logErr := logs.Read(v, logs.Filter{Sources: []string{c.Unit}, Last: 1})
 	if logErr != nil || len(lines) == 0 {
 		return errors.Join(err, logErr)
@@ -104,6 +108,7 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 	}
 
 	if r := running; r != nil {
+		// HeldBy is meant for the end of a sentence, so it begins with a comma.
 		t.Add(console.Yellow, "-", r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-",
 			strings.TrimPrefix(r.HeldBy(), ", "))
 	}

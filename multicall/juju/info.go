@@ -103,7 +103,7 @@ type infoText struct {
 	Config      map[string]infoOption        `yaml:"config,omitempty"`
 }
 
-// Run shows the store's information about a charm.
+// Run shows the store's information about a charm or bundle.
 func (c infoCmd) Run(o *operator) error {
 	channel := ""
 	if c.Channel != "" {
@@ -177,13 +177,14 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 // includes reports whether the flags select the release, by a base that has the architecture and base of the
 // flags.
 func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
-	wanted := parseBase(c.Base)
+	wanted := parseBase(c.Base) // has no name without --base
 	isSelected := func(b charmsource.Base) bool {
 		hasArch := c.Arch == "" || c.Arch == "all" || b.HasArch(c.Arch)
 		isWanted := wanted.Name == "" || b.String() == wanted.String()
 		return hasArch && isWanted
 	}
 
+	// The channel's own base can be missing among the bases of its revision.
 	bases := append(slices.Clone(r.Bases), r.Base)
 	return slices.ContainsFunc(bases, isSelected)
 }
@@ -210,11 +211,12 @@ func (e *infoEntry) add(r charmsource.ChannelRelease) {
 		Arches:   archesOf(r.Bases),
 		Bases:    baseEntries(r.Bases),
 	})
+	// The store's times sort as text.
 	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
 }
 
 // newCharm returns the charm-specific part of an entry. It reads only the metadata that the command shows, so
-// that it can also describe charms that bijou refuses.
+// that it can also describe charms that bijou refuses. It leaves out metadata and options that are not valid YAML.
 func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	var meta struct {
 		Subordinate bool                 `yaml:"subordinate"`
@@ -304,6 +306,7 @@ func (e infoEntry) text() infoText {
 		return t
 	}
 
+	// An entry that is not a bundle is a charm.
 	t.CharmID = e.ID
 	t.Subordinate = &e.Charm.Subordinate
 	t.Relations = e.Charm.Relations
@@ -327,6 +330,7 @@ func (e infoEntry) channelLines() string {
 				continue
 			}
 
+			// The less stable channels below this one follow it. %.10s prints only the date of a time.
 			empty = "^"
 			r := revisions[0]
 			fmt.Fprintf(&lines, "%s/%s:  %s  %.10s  (%d)  %s  %s  %s\n", track, risk, r.Version, r.Released, r.Revision,

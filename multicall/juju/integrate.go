@@ -31,6 +31,7 @@ func (c integrateCmd) Run(o *operator) error {
 		added, err = tx.AddRelation(ends...)
 		return err
 	})
+	// The same relation still exists, but is ending.
 	if errors.Is(err, state.ErrExists) && errors.Is(err, state.ErrDead) {
 		return console.Hint(err, "to wait for its end: juju remove-relation "+quoteShellWords([]string{c.A, c.B})+" --wait")
 	}
@@ -39,7 +40,7 @@ func (c integrateCmd) Run(o *operator) error {
 	}
 
 	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, formatEndpoints(added))
-	o.noteAffected(untilIdle, servicesOf(added)...)
+	o.noteAffected(untilIdle, servicesOf(added)...) // --wait waits until their units are idle
 	return nil
 }
 

@@ -18,7 +18,7 @@ type interruptCmd struct {
 }
 
 // Run requests the end of the hook, action or command that the unit runs, waits until it has ended, and
-// prints how it ended.
+// prints how it ended. It returns an error if the unit runs nothing, or if the end takes longer than --timeout.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var op state.Op
@@ -32,8 +32,9 @@ func (c interruptCmd) Run(o *operator) error {
 
 		subject := op.Running().Name + " of " + c.Unit
 		end, err := c.awaitEnd(o, s, op)
-		if err != nil || o.ctx.Err() != nil {
-			return errors.Join(err, o.ctx.Err())
+		// If the operator interrupts this command, awaitEnd ends without an error.
+		if err := errors.Join(err, o.ctx.Err()); err != nil {
+			return err
 		}
 		if end == "" {
 			return console.Hint(fmt.Errorf("%s has not ended after %s", subject, c.Timeout),
@@ -46,8 +47,8 @@ func (c interruptCmd) Run(o *operator) error {
 }
 
 // awaitEnd waits until the operation has ended, and returns what [interruptCmd.describeEnd] says of the end.
-// It returns "" if the operation has not ended after the timeout. It keeps waiting while the store is
-// unreachable.
+// It returns "" if the operation has not ended after the timeout. Once it has read the operation, it keeps waiting
+// while the store is unreachable.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string, error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
@@ -64,6 +65,7 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 			return printNothing, nil
 		}
 
+		// The unit runs nothing, or runs a later operation.
 		end, err = c.describeEnd(v, op)
 		if err == nil {
 			// follow returns once ctx is done.
@@ -76,12 +78,16 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 	return end, err
 }
 
-// describeEnd returns a clause for Run's message that says how an operation has ended. A hook may have ended
-// before the interrupt reached it.
+// describeEnd returns a clause for Run's message that says how an operation has ended: an action or command with
+// its status, and a hook with the command that runs it again. A hook may have succeeded before the interrupt
+// reached it.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)
-		return fmt.Sprintf("has ended: %s", a.Status), err
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("has ended: %s", a.Status), nil
 	}
 	// A failure of update-status does not need juju resolved, since the hook runs again later.
 	if op.Hook.Name == "update-status" {

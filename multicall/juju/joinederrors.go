@@ -9,7 +9,7 @@ import (
 type joinedErrors []error
 
 // joinErrors joins errors like [errors.Join], except that several errors become [joinedErrors]. It returns
-// nil if there are no errors.
+// nil if there are no errors. Several errors must not contain nil.
 func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)

@@ -37,7 +37,8 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 }
 
 // run parses the command line and runs the command. With --wait, it then waits until the affected units have
-// settled.
+// settled. It returns an error with a hint for a command that bijou lacks, and for a model that is given as
+// CONTROLLER:MODEL.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	if err := refuseMissing(args); err != nil {
 		return err
@@ -52,7 +53,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	own := ownCommand()
 	var options grammar
 	own.Grammar = &options
-	own.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
+	own.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) } // for completions
 	parsed, err := console.Parse(s, own, args)
 	if err != nil {
 		return err
@@ -83,10 +84,11 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	}
 
 	selected := parsed.Selected().Target.Interface()
-	err = o.runInto(selected, parsed.Run)
+	err = o.runInto(selected, parsed.Run) // with -o, writes the output to a file
 	if waiting, canWait := selected.(awaiting); canWait && err == nil {
 		err = o.awaitAffected(waiting.flags())
 	}
+	// Errors about an unknown name get a hint with the existing names, and other errors a hint by their kind.
 	return o.withHint(o.listKnown(err))
 }
 
@@ -133,6 +135,7 @@ func isCommand(name string) bool {
 // CommandLine returns the juju command line with these words, quoted for a shell. It returns "" if the first
 // word is not a command of juju.
 func CommandLine(words []string) string {
+	// Commands of other tools count if juju has a command of its own for them.
 	if own := translateArgs(words); !isCommand(own[0]) {
 		return ""
 	}

@@ -33,7 +33,7 @@ func (o *operator) noteJujuSettings(given map[string]string) {
 }
 
 // readSettings returns the settings in words, by key. Each word is a setting KEY=VALUE, or the name of a YAML
-// file of the form {KEY: VALUE}. Later words override earlier ones.
+// file of the form {KEY: VALUE}. A word with "=" is always a setting. Later words override earlier ones.
 func readSettings(words []string) (map[string]string, error) {
 	settings := map[string]string{}
 	for _, word := range words {

@@ -42,9 +42,11 @@ func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, e
 		}
 	}
 
+	// The environment may have the charm without keeping it for this service.
 	same := charm.URL{Series: current.Series, Name: current.Name, Revision: revision}
 	_, err = v.Charm(same.String())
 	if err != nil {
+		// If the environment does not have the charm, this is the last choice, without an error.
 		return renamed, state.IgnoreNotFound(err)
 	}
 	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
@@ -56,6 +58,7 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 	kept, err := state.Read(o.ctx, s, func(v *state.View) ([]state.KeptCharm, error) {
 		return v.KeptCharms(service)
 	})
+	// The hint is only an addition, so refused is returned even if the kept charms cannot be read.
 	if err != nil || len(kept) == 0 {
 		return refused
 	}

@@ -17,12 +17,14 @@ func (o *operator) listKnown(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
-	missing := regexp.MustCompile(`\b(unit|machine|application|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
-	if missing == nil {
+	// The error has no field for the kind of the name, so its text must show the kind.
+	match := regexp.MustCompile(`\b(unit|machine|application|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
+	if match == nil {
 		return err
 	}
 
-	kind := missing[1] + "s"
+	// kind is a word for listNames, and label is a word for people.
+	kind := match[1] + "s"
 	label := kind
 	switch kind {
 	case "applications":

@@ -75,6 +75,7 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 		return machineFolder{}, err
 	}
 
+	// Machine 0 can be reached without an instance.
 	if m.InstanceID == "" && m.ID != "0" {
 		return machineFolder{}, console.Hint(fmt.Errorf("machine %s has no instance yet", m.ID),
 			"juju machines shows its progress")
@@ -115,7 +116,7 @@ func findMachine(v *state.View, name string) (m state.Machine, unit string, err 
 }
 
 // runForeground runs a program with juju's own streams, and returns the program's exit code as juju's exit
-// code.
+// code. It returns an error if the program cannot be run, or was ended by a signal.
 func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdin = o.streams.In
 	c.Stdout = o.streams.Out
@@ -124,6 +125,7 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 
 	var exit *exec.ExitError
 	switch {
+	// A program that a signal has ended has the exit code -1, and is an error below.
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		// The program has printed its own error.
 		return console.Exit(exit.ExitCode(), nil)

@@ -19,7 +19,8 @@ type migrateStateCmd struct {
 	Keep bool   `help:"Keep the old store, marked as moved. By default it is removed once the new store is in use."`
 }
 
-// Run moves the environment's state to a different store.
+// Run moves the environment's state to a different store, under the lock of the environment's directory. Then it
+// removes the credentials of the old store.
 func (c migrateStateCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -79,7 +80,7 @@ func withMigrationHint(err error, e home.Environment) error {
 // migrate copies the environment's state to the new store and switches to that store. If the environment
 // already uses the new store, migrate finishes a migration that was interrupted after the switch.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
-	if err := o.checkOriginal(e); err != nil {
+	if err := o.checkOriginal(e); err != nil { // refuses a copy of the environment's directory
 		return err
 	}
 
@@ -90,7 +91,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if to == e.State {
 		return c.finishMigration(o, e)
 	}
-	if err := o.checkStopped(e); err != nil {
+	if err := o.checkStopped(e); err != nil { // refuses while an agent runs on this host
 		return err
 	}
 
@@ -103,6 +104,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 		Fault:    o.parts.Fault,
 		Progress: o.reportSteps,
 		Switch: func() error {
+			// From here on, the environment uses the new store.
 			e.State = to
 			return e.Save()
 		},
@@ -138,8 +140,9 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 }
 
 // targetURL returns the URL of the new store. The path of a SQLite URL becomes absolute, and its directory is
-// created. For any other store, targetURL copies the credentials that the URL names into the environment's
-// directory.
+// created. A SQLite URL without a path means the file in the environment's directory. targetURL refuses a SQLite
+// URL if machines are on other hosts. For any other store, targetURL copies the credentials that the URL names
+// into the environment's directory.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, isFile := strings.CutPrefix(c.To, "sqlite:")
 	if !isFile {

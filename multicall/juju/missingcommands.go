@@ -252,8 +252,8 @@ func findMissing(words []string) (m missing, command string, rest []string, ok b
 	return m, words[0], words[1:], ok
 }
 
-// missingRow returns the first row for the command name that applies to the words after the command. ok is
-// false if there is none.
+// missingRow returns the first row for the command name that applies to the words after the command. It ignores
+// onlyFor, which [missing.wordsFor] checks. ok is false if there is none.
 func missingRow(name string, words []string) (m missing, ok bool) {
 	for _, m := range missingCommands() {
 		isForCommand := slices.Contains(strings.Fields(m.commands), name)
@@ -265,8 +265,8 @@ func missingRow(name string, words []string) (m missing, ok bool) {
 }
 
 // refuseMissing returns an error if the command line is a command of Juju, compose or kubectl that bijou
-// lacks. The error's hint has bijou's command, with the names that the user gave. For any other command line,
-// refuseMissing returns nil.
+// lacks, or a use of bijou's own command that only another tool has. The error's hint has bijou's command, with
+// the names that the user gave. For any other command line, refuseMissing returns nil.
 func refuseMissing(args []string) error {
 	at := commandAt(args)
 	if at == len(args) {
@@ -286,6 +286,7 @@ func refuseMissing(args []string) error {
 		return nil
 	}
 
+	// model is only a model that the command line names. current is also the model that is used without one.
 	names := readNames(words)
 	names.model = modelGiven(args)
 	names.current = names.model
@@ -293,6 +294,7 @@ func refuseMissing(args []string) error {
 		names.current = currentModel()
 	}
 
+	// If the row's own function has no hint, the row's list of hints applies.
 	hint := ""
 	if m.advice != nil {
 		hint = m.advice(words, names)
@@ -302,7 +304,7 @@ func refuseMissing(args []string) error {
 
 // wordsFor returns the words that can contain names for the row's hint. line is the command and everything
 // after it, and words are the words after the row's command. ok is false if the row does not apply to the
-// command line.
+// command line. A row with onlyFor does not apply to a request for help.
 func (m missing) wordsFor(line, words []string) (used []string, ok bool, err error) {
 	if m.onlyFor == anyCall {
 		// For a command that bijou has, only a row with a condition applies.
@@ -310,7 +312,7 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 		return words, ok, nil
 	}
 
-	// Values of options are not names.
+	// Values of options are not names. The indexes are those of all other words.
 	indexes, err := ownCommand().Words(line)
 	if err != nil {
 		return nil, false, err
@@ -365,6 +367,7 @@ func (m missing) advise(names givenNames) string {
 		}
 	}
 
+	// A last hint without placeholders fits any names.
 	last := m.instead[len(m.instead)-1]
 	if filled, hasPlaceholders, _ := names.fill(last); !hasPlaceholders {
 		return filled
@@ -457,7 +460,7 @@ func (n *givenNames) add(word string) {
 	}
 }
 
-// takesValue reports whether the next word is the value of an option of compose or kubectl.
+// takesValue reports whether the word is an option of compose, kubectl or juju whose value is the next word.
 func takesValue(word string) bool {
 	return slices.Contains([]string{
 		"-n", "--namespace", "-o", "--output", "-c", "--container", "--context", "-l", "--selector",
@@ -521,15 +524,18 @@ func (n givenNames) fill(hint string) (filled string, hasPlaceholders, isComplet
 	return filled, hasPlaceholders, isComplete
 }
 
-// modelGiven returns the model that a command line names, or "" if it names none.
+// modelGiven returns the model that the first -e or -m of a command line names, or "" if there is none.
 func modelGiven(args []string) string {
 	for i, word := range args {
 		option, value, joined := strings.Cut(word, "=")
 		if !slices.Contains(modelOptions(), option) {
 			continue
 		}
-		if joined || i+1 == len(args) {
+		if joined {
 			return value
+		}
+		if i+1 == len(args) {
+			return "" // the value is missing
 		}
 		return args[i+1]
 	}
@@ -549,10 +555,11 @@ func commandAt(args []string) int {
 			return len(args)
 		}
 		if slices.Contains(modelOptions(), args[at]) {
-			at++
+			at++ // the option's value
 		}
 		at++
 	}
 
+	// If the value of the last option is missing, at is beyond the end.
 	return min(at, len(args))
 }

@@ -23,6 +23,7 @@ func waitForHint(words []string, names givenNames) string {
 
 	command := []string{"juju"}
 	model := names.model
+	// juju wait waits for a whole model if it gets no name.
 	if w.kind == "model" {
 		model = cmp.Or(w.name, model)
 		w.name = ""
@@ -54,6 +55,7 @@ type waitFor struct {
 func readWaitFor(words []string) (w waitFor) {
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
+		// Of the options of juju wait-for, only --summary takes no value.
 		takesNext := strings.HasPrefix(option, "-") && option != "--summary" && !joined
 		if takesNext && i+1 < len(words) {
 			i++
@@ -78,7 +80,7 @@ func readWaitFor(words []string) (w waitFor) {
 }
 
 // waitedStatus returns the state of juju wait that corresponds to a query, or active if there is no such
-// state.
+// state. A query with alternatives (||) corresponds to none.
 func waitedStatus(query string) string {
 	found := queriedStatus().FindStringSubmatch(query)
 	isOneOf := strings.Contains(query, "||")
@@ -89,8 +91,9 @@ func waitedStatus(query string) string {
 }
 
 // destroyControllerHint returns the command that destroys the model with the controller's name. If there is
-// no such model, the hint lists the existing models. destroyControllerHint returns "" if there are no models.
-func destroyControllerHint(words []string, names givenNames) string {
+// no such model, the hint lists the existing models. destroyControllerHint returns "" if there are no models, or
+// if they cannot be listed.
+func destroyControllerHint(_ []string, names givenNames) string {
 	h, err := home.Find()
 	if err != nil {
 		return ""
@@ -106,7 +109,8 @@ func destroyControllerHint(words []string, names givenNames) string {
 	return "juju destroy-model MODEL; " + listHint("models", models)
 }
 
-// createSecretHint returns the juju command for kubectl's create secret generic NAME --from-literal=K=V.
+// createSecretHint returns the juju command for kubectl's create secret generic NAME --from-literal=K=V. A name or
+// pair that is missing becomes a placeholder.
 func createSecretHint(words []string, _ givenNames) string {
 	name := ""
 	var pairs []string
@@ -158,7 +162,7 @@ func waitsForCondition(words []string) bool {
 func conditionHint(words []string, _ givenNames) string {
 	state := untilActive
 	timeout := ""
-	var others []string
+	var others []string // words that can be names, without the values of the two options
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		if (option == "--for" || option == "--timeout") && !joined && i+1 < len(words) {
@@ -190,7 +194,8 @@ func resetsNothing(words []string) bool { return len(words) > 0 && words[len(wor
 
 // resetHint returns the juju command for config APP OPTION... --reset, with the options' names after --reset.
 // It returns "" if no option is named.
-func resetHint(words []string, names givenNames) string {
+func resetHint(_ []string, names givenNames) string {
+	// The first name is the application's, and all others are options.
 	if len(names.apps) < 2 {
 		return ""
 	}
@@ -207,7 +212,7 @@ func setEnvHint(words []string, names givenNames) string {
 
 	var pairs []string
 	for _, word := range words {
-		if variable().MatchString(word) {
+		if variable().MatchString(word) { // NAME=VALUE
 			pairs = append(pairs, word)
 		}
 	}

@@ -33,19 +33,20 @@ func (c modelConfigCmd) Run(o *operator) error {
 			return err
 		}
 
-		// given has the settings of the files and of c.Words. Only the words of --reset are left to add.
+		// given has the settings of the files and of c.Words. Of words, only those of --reset stay.
 		words = words[len(c.Words):]
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			words = append(words, key+"="+given[key])
 		}
 	}
 
+	// Juju's keys become bijou's own keys for the same settings.
 	for i, word := range words {
 		key, _, _ := strings.Cut(word, "=")
 		words[i] = nativeSetting(key) + strings.TrimPrefix(word, key)
 	}
 
-	if !c.asks(c.Words) || len(c.File) > 0 {
+	if !c.asks(c.Words) || len(c.File) > 0 { // a KEY=VALUE, --reset or --file changes settings
 		return setEnvironmentCmd{words}.Run(o)
 	}
 	if len(words) == 1 {

@@ -36,7 +36,7 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if c.asks(c.Words) {
+	if c.asks(c.Words) { // no KEY=VALUE and no --reset
 		return c.show(o, defaults)
 	}
 
@@ -57,8 +57,8 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	return nil
 }
 
-// change returns the defaults with the changes of the command line. It does not modify defaults. An empty
-// value removes a default.
+// change returns the defaults with the changes of the command line, under bijou's own keys. It does not modify
+// defaults. An empty value removes a default, as --reset does.
 func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string, error) {
 	pairs, err := parsePairs(c.Words)
 	if err != nil {
@@ -112,6 +112,7 @@ func describeDefaults(defaults map[string]string) string {
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 	settings := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {
+		// The empty value is valid for every setting that can have a default.
 		if state.CheckDefault(s.Key, "") == nil {
 			settings[s.Key] = modelDefault{Default: s.Default, Host: defaults[s.Key]}
 		}

@@ -34,7 +34,8 @@ func isWord(word string) bool {
 func ParseChannel(text string) (string, error) { return ParseChannelFrom("", text) }
 
 // ParseChannelFrom is ParseChannel for an application that already follows a channel. A risk without a track gets the
-// followed track, and an empty text becomes the followed channel.
+// followed track, and an empty text becomes the followed channel. If followed is empty, ParseChannelFrom does the same
+// as ParseChannel.
 func ParseChannelFrom(followed, text string) (string, error) {
 	if text == "" {
 		return cmp.Or(followed, DefaultChannel), nil
@@ -48,7 +49,7 @@ func ParseChannelFrom(followed, text string) (string, error) {
 		// The error is returned below.
 	case isRisk(parts[0]) && n <= 2:
 		// RISK or RISK/BRANCH
-		track, _, _ := strings.Cut(WholeChannel(followed), "/")
+		track, _, _ := strings.Cut(WholeChannel(followed), "/") // empty if followed is empty
 		return cmp.Or(track, latestTrack) + "/" + text, nil
 	case n >= 2 && n <= 3 && isRisk(parts[1]):
 		// TRACK/RISK or TRACK/RISK/BRANCH

@@ -133,6 +133,7 @@ func parseBase(text string) (*url.URL, error) {
 // Find implements [Store].
 func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 	query := url.Values{"fields": {strings.Join(findFields(), ",")}}
+	// An empty query selects the charms that the store features.
 	if q == (Query{}) {
 		q.Category = "featured"
 	}
@@ -214,6 +215,7 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 		if noRelease, ok := errors.AsType[*NoReleaseError](answers[i].Err); ok {
 			noRelease.Wish = w
 		}
+		// Without wished revisions of resources, pickResources does nothing.
 		if answers[i].Err == nil {
 			answers[i].Err = c.pickResources(ctx, &answers[i].Release, w.Resources)
 		}
@@ -223,7 +225,8 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 
 // nextWish returns the next wish to send if the store has no release for the wished base. wished is the
 // caller's wish, sent is the last wish that was sent for it, and err is the error in the answer to sent.
-// again is false if there is no further wish to send, or if err is not a *NoReleaseError.
+// again is false if there is no further wish to send, or if err is not a *NoReleaseError. next then has no
+// meaning.
 func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	noRelease, isNoRelease := errors.AsType[*NoReleaseError](err)
 	acceptsOnlyBase := wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther
@@ -236,6 +239,7 @@ func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	if sent.Base.Name != "" && len(noRelease.Default) == 0 {
 		isFirst := sent.Base.String() == wished.Base.String()
 		if !isFirst {
+			// sent was chosen from the bases that the store listed, so the store has nothing better.
 			return sent, false
 		}
 		next = sent
@@ -244,6 +248,7 @@ func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	}
 
 	base, ok := wished.chooseFrom(noRelease.candidates())
+	// The store has already refused the base of sent.
 	isSame := sent.Base.Name == base.Name && sent.Base.Version == base.Version
 	if !ok || isSame {
 		return sent, false
@@ -270,6 +275,7 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 	}
 
 	var answer refreshAnswer
+	// The request has no query (nil).
 	if err := c.ask(ctx, http.MethodPost, "refresh", nil, body, &answer); err != nil {
 		return err
 	}
@@ -312,7 +318,7 @@ func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[str
 		}
 
 		picked := answer.Revisions[i].resource(r.Name)
-		picked.Name = name
+		picked.Name = name // the request was for this resource, whatever name the answer has
 		r.Resources = slices.DeleteFunc(r.Resources, func(old Resource) bool { return old.Name == name })
 		r.Resources = append(r.Resources, picked)
 	}
@@ -414,7 +420,8 @@ func (c *Charmhub) explainRefusal(resp *http.Response, data []byte, isJSON bool)
 	return awayf("%s answers %.100q", c.base, resp.Status)
 }
 
-// countValues estimates the number of values in the JSON. It counts the commas outside of strings.
+// countValues estimates the number of values in the JSON. It counts the commas outside of strings, and the first
+// value, which no comma precedes.
 func countValues(data []byte) int {
 	n := 1
 	isText := false

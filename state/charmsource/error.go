@@ -75,6 +75,7 @@ func (e *NoReleaseError) describeOffers() string {
 	for _, o := range e.Matching() {
 		texts = append(texts, text.Escape(fmt.Sprintf("%.100s (%.100s)", o.Channel, o.Base)))
 	}
+	// Offers for several architectures can have the same text.
 	texts = slices.Compact(texts)
 
 	switch {
@@ -91,9 +92,11 @@ func (e *NoReleaseError) describeOffers() string {
 // base.
 func (e *NoReleaseError) HasOtherBase() bool {
 	wished := strings.Split(cmp.Or(e.Wish.Channel, DefaultChannel), "/")
+	// A channel that is only a risk is in the charm's default track. The error does not name that track, so any
+	// track counts.
 	anyTrack := isRisk(wished[0])
 	if anyTrack {
-		wished = append([]string{""}, wished...)
+		wished = append([]string{""}, wished...) // the risk is always wished[1]
 	}
 
 	// Later risks are more stable.
@@ -124,7 +127,8 @@ func (e *NoReleaseError) Matching() (offers []Offer) {
 }
 
 // candidates returns the bases that the next wish can use instead of the wished base. These are the bases in
-// e.Default. If there are none, they are the bases of the offers in the wished channel.
+// e.Default. If there are none, they are the bases of the offers in the wished channel. They can be for any
+// architecture.
 func (e *NoReleaseError) candidates() []Base {
 	if len(e.Default) > 0 {
 		return e.Default

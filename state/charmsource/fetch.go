@@ -27,6 +27,7 @@ const (
 )
 
 // Fetch implements [Source]. It downloads to path with the suffix ".part", and renames that file once it is complete.
+// It returns an error if another download is writing the same file.
 func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 string, err error) {
 	defer func() {
 		if err != nil {
@@ -161,6 +162,7 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 	body := &reportingReader{from: resp.Body, file: f, silenceTimer: silenceTimer, report: c.progress}
 
 	sha384, err = writeVerified(f, body, to)
+	// Only an error of the body is an error of the connection. Other errors are about the file, or its content.
 	if err != nil && errors.Is(err, body.err) {
 		err = away(resp.Request.URL.Host, silenceTimeout, err)
 	}

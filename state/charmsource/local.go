@@ -44,6 +44,7 @@ func (l *Local) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 // resolve returns a release of the charm that the wish names, in the repository or by its path. It returns a
 // *[NoReleaseError] if the charm does not have the wished revision.
 func (l *Local) resolve(w Wish) (Release, error) {
+	// Without a repository, the name is a path.
 	find := l.readPath
 	if l.Repository != "" {
 		find = l.findInRepository
@@ -90,8 +91,12 @@ func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 	if errors.Is(err, charm.ErrNotInRepository) {
 		return charm.Found{}, notFoundError{err}
 	}
+	if err != nil {
+		return charm.Found{}, err
+	}
+
 	found.Series = cmp.Or(ref.Series, found.Series)
-	return found, err
+	return found, nil
 }
 
 // readPath reads the charm in a directory or archive, whose path is the wish's name. It unpacks an archive,
@@ -107,6 +112,7 @@ func (l *Local) readPath(w Wish) (charm.Found, error) {
 		return l.unpack(w.Name, path)
 	}
 
+	// If the path does not exist, ReadDir has the error to show, which becomes an ErrNotFound.
 	c, err := charm.ReadDir(path)
 	if err != nil && errors.Is(statErr, fs.ErrNotExist) {
 		err = notFoundError{err}
@@ -148,7 +154,7 @@ func (l *Local) Fetch(ctx context.Context, f File, path string) (sha384 string, 
 	if err != nil {
 		return "", fmt.Errorf("cannot archive the charm: %w", err)
 	}
-	defer file.Discard()
+	defer file.Discard() // does nothing after Commit
 
 	sum := sha512.New384()
 	_, err = charm.Archive(f.Charm.Path, io.MultiWriter(file, sum), charm.ArchiveOptions{

@@ -14,7 +14,7 @@ import (
 type Proxy struct {
 	HTTP  string // URL
 	HTTPS string // URL
-	None  string // hosts without a proxy, separated by commas: names, domains, addresses or *
+	None  string // hosts without a proxy, separated by commas: names, domains, addresses, networks or *
 }
 
 // choose returns a function that chooses the proxy of each request, for http.Transport. It returns an error if a URL is
@@ -24,7 +24,7 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 		return http.ProxyFromEnvironment, nil
 	}
 
-	// As in environment variables, the scheme http:// can be left out.
+	// As in environment variables, the scheme http:// can be left out. p is a copy, so the change stays here.
 	for _, text := range []*string{&p.HTTP, &p.HTTPS} {
 		if *text != "" && !strings.Contains(*text, "://") {
 			*text = "http://" + *text
@@ -38,19 +38,20 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 	}
 
 	return func(req *http.Request) (*url.URL, error) {
+		// Without a proxy for https, the proxy for http also serves https.
 		text := cmp.Or(p.HTTPS, p.HTTP)
 		if req.URL.Scheme == "http" {
 			text = p.HTTP
 		}
 		if text == "" || p.skips(req.URL.Hostname()) {
-			return nil, nil
+			return nil, nil // without a proxy
 		}
 		return url.Parse(text)
 	}, nil
 }
 
 // skips reports whether requests to the host bypass the proxy. This is true for localhost, for loopback
-// addresses, and for hosts that p.None contains.
+// addresses, for hosts that p.None contains, for hosts below its domains, and for addresses in its networks.
 func (p Proxy) skips(host string) bool {
 	address := net.ParseIP(host)
 	if host == "localhost" || address != nil && address.IsLoopback() {

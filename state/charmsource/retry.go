@@ -52,6 +52,7 @@ func checkBusy(resp *http.Response) error {
 // retryAfter parses the header Retry-After, which has seconds or a date (RFC 9110, 10.2.3). It returns a negative
 // duration if the header is invalid or missing.
 func retryAfter(text string, now time.Time) time.Duration {
+	// The limit of 2^30 seconds, 34 years, keeps the product within a Duration.
 	if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 0 {
 		return time.Duration(min(n, 1<<30)) * time.Second
 	}
@@ -95,9 +96,9 @@ func away(host string, limit time.Duration, err error) error {
 	return awayf("cannot reach %s: %w", host, err)
 }
 
-// retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It returns the last
-// error, or ctx's error. If the store asks for a wait of more than maxRetryAfter, retry does not wait. It
-// then returns an error with the time at which the user can retry.
+// retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It calls c.notify before each
+// wait. It returns the last error, or ctx's error. If the store asks for a wait of more than maxRetryAfter, retry
+// does not wait. It then returns an error with the time at which the user can retry.
 func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	for n := 1; ; n++ {
 		err := f(ctx)
@@ -124,7 +125,8 @@ func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error)
 	}
 }
 
-// retryDelay returns how long to wait before a retry after err. canHelp is false if a retry cannot help.
+// retryDelay returns how long to wait before a retry after err. canHelp is false if a retry cannot help, and the
+// delay then has no meaning.
 func retryDelay(err error) (delay time.Duration, canHelp bool) {
 	if busy, ok := errors.AsType[*busyError](err); ok {
 		if busy.after < 0 {

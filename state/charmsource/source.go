@@ -100,13 +100,13 @@ type Wish struct {
 	// OrOther lets Resolve choose a different base if Base has no release.
 	OrOther bool
 
-	Have      int            // the revision that the caller has, or 0
+	Have      int            // the revision that the caller has, or 0; if it is set, Revision must be 0
 	Resources map[string]int // wanted revisions of resources, by name; all others stay as released
 }
 
 // chooseFrom returns the base to request next, from bases that have a release: the first of w.Also that is
-// among them or, if the wish accepts other bases, the best one. ok is false if the wish accepts none of the
-// bases.
+// among them or, if the wish accepts other bases, the best one by [ChooseBase]. Only bases for the wished
+// architecture count. ok is false if the wish accepts none of the bases.
 func (w Wish) chooseFrom(bases []Base) (chosen Base, ok bool) {
 	for _, b := range w.Also {
 		isWished := func(base Base) bool { return base.String() == b.String() && base.HasArch(w.Arch) }

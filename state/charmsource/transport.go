@@ -122,6 +122,7 @@ func (r *refreshRequest) add(w Wish, key string) {
 	channel := cmp.Or(w.Channel, DefaultChannel)
 	switch {
 	case w.Have > 0:
+		// The store takes the channel and the base from the context, and the charm by its id.
 		a.Action = "refresh"
 		a.Name = ""
 		a.ID = w.ID
@@ -175,9 +176,9 @@ type releaseJSON struct {
 
 // release returns the release in the result for the wish w. It returns the result's error if there is one,
 // even if the result also contains parts of a charm. It returns ErrAway if the result is not a valid answer
-// for the wish.
+// for the wish. The release has the wish's base, and neither base nor channel if the wish is for a revision.
 func (r resultJSON) release(w Wish) (Release, error) {
-	name := cmp.Or(w.Name, r.Name, w.ID)
+	name := cmp.Or(w.Name, r.Name, w.ID) // for errors
 	if r.Error != nil && r.Error.Code != "" {
 		return Release{}, r.Error.explain(name, w)
 	}
@@ -234,6 +235,7 @@ func (r Release) check(name string, w Wish) error {
 		return awayf("the answer of the store for %q has the invalid revision %d", name, r.Revision)
 	}
 
+	// An empty channel is valid, for a release that was wished by its revision.
 	if _, err := ParseChannel(r.Channel); err != nil {
 		return awayf("the answer of the store for %q has an %w", name, err)
 	}
@@ -290,8 +292,8 @@ type resourceJSON struct {
 	Download    fileJSON `json:"download"`
 }
 
-// resource returns the resource of the charm with that name.
-func (r resourceJSON) resource(charm string) Resource {
+// resource returns the resource of the charm called charmName. A resource without a type is a file.
+func (r resourceJSON) resource(charmName string) Resource {
 	return Resource{
 		Name:        r.Name,
 		Type:        cmp.Or(r.Type, TypeFile),
@@ -299,7 +301,7 @@ func (r resourceJSON) resource(charm string) Resource {
 		Description: r.Description,
 		Revision:    r.Revision,
 		Created:     r.Created,
-		File:        r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charm, r.Revision)),
+		File:        r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charmName, r.Revision)),
 	}
 }
 
@@ -433,8 +435,9 @@ func (e errorJSON) explain(name string, w Wish) error {
 // errorList are the errors of a request that the store refused.
 type errorList []errorJSON
 
-// explain returns one error for the request: ErrNotFound, ErrAway, or an error that says what the user can
-// change. The list must not be empty.
+// explain returns one error for the request: ErrNotFound, ErrAway, or an error that says why the store refuses
+// the request. If the list has several errors, the first case below that fits one of them counts. The list must
+// not be empty.
 func (l errorList) explain() error {
 	has := func(codes ...string) bool {
 		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })

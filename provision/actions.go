@@ -73,7 +73,8 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 
 	err := l.Provider.Stop(stopCtx, a.Instance)
 	if ctx.Err() != nil {
-		// The provisioner stops or has lost the leadership, so it cannot record the result.
+		// The provisioner stops or has lost the leadership, so it cannot record the result. This is an error even
+		// if the instance has stopped.
 		return cmp.Or(err, ctx.Err())
 	}
 	if err != nil {
@@ -84,6 +85,7 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 		return errors.Join(err, recordErr)
 	}
 
+	// The instance names no machine, so there is no record to update.
 	if a.Machine == "" {
 		return nil
 	}
@@ -132,9 +134,10 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	})
 }
 
-// reportProblems logs the problems if they have changed since the last call. It records them and the time of
-// the next retry for juju status, unless s shows that the record is up to date. If there are no problems, it
-// clears the record.
+// reportProblems logs the problems, in this process's log and in the environment's, if they have changed since
+// the last call. It records them and the time of the next retry for juju status, unless s shows that the record
+// is up to date. If there are no problems, it clears the record. It drops problems beyond
+// state.MaxTroubleMessages.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)
@@ -146,6 +149,7 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 	}
 
 	nextRetry := l.listFailure.due
+	// A previous leader may have reported the same problems. This leader then leaves the environment's log alone.
 	if slices.Equal(problems, s.trouble.Messages) && nextRetry.Equal(s.trouble.NextRetry) {
 		return nil
 	}

@@ -27,7 +27,8 @@ type assignment struct {
 // assignInstances assigns each instance to its machine, or to one of two lists: gone if its machine was
 // removed, and unknown if its machine never existed. It leaves out instances of different environments, and
 // reports those that are recorded in this environment as problems. It also leaves out instances of unmanaged
-// machines.
+// machines, and reports such an instance as a problem unless it is recorded. The result also has the recorded
+// instances of dead machines that the provider does not list.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,

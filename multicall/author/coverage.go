@@ -164,6 +164,7 @@ func (t touched) takeTouched(out []byte) (beforeReport []byte) {
 	var reported touched
 	line, _, _ := bytes.Cut(out[begin+1+len(touchedMark):], []byte("\n"))
 	if err := json.Unmarshal(line, &reported); err != nil {
+		// This is not a report, so the line belongs to the script's own output.
 		return out
 	}
 

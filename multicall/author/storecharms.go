@@ -111,6 +111,7 @@ func (d deployWords) wish() (w storeWish, ok bool) {
 		case "--revision":
 			w.revision = option.value
 		case "--repository":
+			// juju takes the charm from a directory.
 			return w, false
 		}
 	}

@@ -201,13 +201,16 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 	defer lock.Close()
 
 	left, err := p.listInstances()
-	if err != nil || len(left) > 0 {
+	if err != nil {
 		return err
+	}
+	if len(left) > 0 {
+		return nil
 	}
 	if err := p.removeBridge(); err != nil {
 		return err
 	}
-	if err := p.manager.close(); err != nil {
+	if err := p.manager.close(); err != nil { // removes the shared control groups
 		return err
 	}
 

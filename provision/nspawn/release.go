@@ -132,6 +132,7 @@ func (r release) findMirror(ctx context.Context, config map[string]string) (stri
 		return mirror, nil
 	}
 
+	// If this host's own release cannot be found out, debootstrap chooses the mirror.
 	hostSeries, err := provider.SeriesOf("/")
 	if err != nil {
 		return "", nil

@@ -138,6 +138,7 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 		c.current = s
 		return nil
 	}
+	// The caller gave up, so the failure shows nothing about the provider.
 	if ctx.Err() != nil {
 		return err
 	}
@@ -247,12 +248,13 @@ type restartBackoff struct {
 	lastErr  error     // the reason of the last failure
 }
 
-// noteEnd records that a process, started at the time began, has ended at the time now because of why. The
-// delay doubles with each failure.
+// noteEnd records that a process, started at the time began, has ended at the time now because of why. The delay
+// doubles with each failure, and is short again after a process that ran for stableUptime.
 func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 	if now.Sub(began) >= stableUptime {
 		b.failures = 0
 	}
+	// The bound of the shift prevents an overflow.
 	b.due = now.Add(min(minRetryDelay<<min(b.failures, 10), maxRetryDelay))
 	b.failures++
 	b.lastErr = why

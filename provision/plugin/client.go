@@ -160,8 +160,11 @@ func (c *Client) Instances(ctx context.Context) (instances []provider.Instance, 
 		return nil, err
 	}
 	idle, err := c.isIdle(ctx, demand)
-	if err != nil || idle {
+	if err != nil {
 		return nil, err
+	}
+	if idle {
+		return nil, nil
 	}
 
 	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {

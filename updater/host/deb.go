@@ -54,7 +54,7 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 
 	program := filepath.Join(draft, executable)
 	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
-		return h.keepOrigin(p, "")
+		return h.keepOrigin(p, "") // "" stands for a package without the program
 	}
 
 	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
@@ -84,7 +84,8 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if err != nil {
 		return nil
 	}
-	// Without output, no installation is incomplete.
+	// Without output, no installation is incomplete. If the audit fails, an installation may be incomplete, and
+	// the commands below do no harm if none is.
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
@@ -98,6 +99,7 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if err := h.runDpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish a previous installation: %w", err)
 	}
+	// Only neco's own package is at hand here.
 	if _, err := os.Stat(own); err != nil || !needsReinstall(ctx, "neco") {
 		return nil
 	}
@@ -140,6 +142,7 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 		slog.Warn("waits until nobody else uses dpkg", "error", err)
 		doing.Say("waits until nobody else uses dpkg: %v", err)
 		if backoff.Sleep(ctx, dpkgRetryInterval) != nil {
+			// ctx is done, and dpkg's own error says why nothing was installed.
 			return err
 		}
 	}

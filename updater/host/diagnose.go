@@ -44,6 +44,7 @@ const minFreePercent = 5
 // the clock. It changes nothing.
 func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.Diagnosis) {
 	for _, c := range m.Components {
+		// The checks below look only at these parts.
 		if len(c.Services) == 0 && c.Health == nil && c.Artifact == nil {
 			continue
 		}
@@ -95,6 +96,7 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
 	switch {
 	case err != nil:
+		// Nothing is known about the clock, so this is not a problem.
 		f.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
 	case strings.TrimSpace(string(out)) != "yes":
 		f.How += "; it is not synchronised"

@@ -118,8 +118,11 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
 
-	return err == nil, err
+	return true, nil
 }
 
 // RunDetached runs the command in a new session, and waits until the command ends. It first waits until no
@@ -181,7 +184,10 @@ func awaitLock(ctx context.Context, path string) (lock *os.File, err error) {
 		if errors.Is(err, osutil.ErrLocked) {
 			return false, nil
 		}
-		return err == nil, err
+		if err != nil {
+			return false, err
+		}
+		return true, nil
 	})
 	return lock, err
 }

@@ -78,6 +78,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 		return c.nextCheck(config), nil
 	}
 
+	// A check that fails also answers the query. nextCheck gives the time of its retry.
 	c.lastQuery = q
 	if err := c.checkNow(ctx, config); err != nil {
 		return time.Time{}, err
@@ -91,8 +92,11 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
 		config, err = updater.LoadConfig(v)
-		if err != nil || !namesSource(config) {
+		if err != nil {
 			return err
+		}
+		if !namesSource(config) {
+			return nil
 		}
 		s, err := decide.Load(v, c.Version)
 		if err != nil {
@@ -256,8 +260,8 @@ type checkResult struct {
 	withdrawn *record.Withdrawn // the version that servers have, if it is no longer published
 }
 
-// refuse records that the release cannot be installed if err is a RefusedError, and returns true. For any
-// other err it returns false.
+// refuse records that the release cannot be installed if err is a RefusedError, and returns true. It records each
+// version once, and at most record.MaxRefusals in all. For any other err, also nil, it returns false.
 func (f *checkResult) refuse(version string, err error) bool {
 	refused, ok := errors.AsType[release.RefusedError](err)
 	if !ok {

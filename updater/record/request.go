@@ -217,7 +217,8 @@ type Attempt struct {
 // Identity distinguishes an attempt from the next one.
 func (a Attempt) Identity() any { return a.Number }
 
-// Begin adds a running attempt.
+// Begin adds a running attempt, and shows the whole update as running. It shortens the reasons of earlier
+// attempts, or drops these attempts, if they have become too long for the record.
 func (h *History) Begin(number int, who string, now time.Time) {
 	h.Result = Running
 	h.Why = ""
@@ -233,8 +234,9 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.condense()
 }
 
-// End completes the attempt with a's number. If that attempt is missing, End adds it, since earlier versions
-// did not record when an attempt began.
+// End completes the attempt with a's number, and gives the whole update the attempt's result. If that attempt is
+// missing, End adds it, since earlier versions did not record when an attempt began. Like Begin, it shortens
+// earlier attempts if necessary.
 func (h *History) End(a Attempt) {
 	h.Result = a.Result
 	h.Why = a.Why

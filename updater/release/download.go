@@ -89,7 +89,7 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		}
 
 		if size := d.partialSize(); size > largest {
-			// New bytes have arrived, so the server works. Count the tries from the start.
+			// New bytes have arrived, so the server works. Count the tries from the start, and resume soon.
 			largest = size
 			try = 0
 			delay = resumeDelay

@@ -38,8 +38,11 @@ func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 			return err
 		})
 	})
-	if err != nil || before == nil || !before.KnowsHealth() {
+	if err != nil {
 		return h, err
+	}
+	if before == nil || !before.KnowsHealth() {
+		return h, nil
 	}
 
 	h.request = before.Request

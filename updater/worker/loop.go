@@ -169,10 +169,11 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 
 		w.publishActivity(ctx)
+		// Other goroutines also note outages of the store, so the time comes from an atomic value.
 		if at := w.storeBackAt.Load(); at != nil {
 			w.snapshot.StoreBackAt = *at
 		}
-		w.noteFinished()
+		w.noteFinished() // tells the survey, in its own goroutine, what it can inspect
 		t := NextTask(w.snapshot, w.clock.Now())
 
 		// A later decision must not use these records of other workers, which may be out of date by then.
@@ -191,7 +192,8 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// execute carries out a short task, or starts a long one. Then it waits for a change.
+// execute carries out a short task, or starts a long one. The loop then decides again at once. After Idle and
+// Cancel, execute first waits for a change, for the end of the running task, or until t.Until.
 func (w *worker) execute(ctx context.Context, t Task) error {
 	measureSnapshot(w.o.Metrics, w.snapshot)
 

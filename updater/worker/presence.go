@@ -51,7 +51,7 @@ func (w *worker) publishInSession(ctx context.Context, isRetry bool) error {
 		return err
 	}
 
-	// The previous call has ended because the store could not be reached.
+	// The previous call has ended because the store could not be reached. The feed may have missed changes since.
 	if isRetry {
 		w.noteOutageEnd()
 		w.feed.Invalidate()

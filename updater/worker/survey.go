@@ -110,8 +110,11 @@ func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (writ
 		written = false
 		if now.Request == 0 {
 			registered, err := updater.ReadKey[struct{}](tx.View, keys.BootServer(w.o.LRN))
-			if err != nil || registered == nil {
+			if err != nil {
 				return err
+			}
+			if registered == nil {
+				return nil
 			}
 		}
 
@@ -139,6 +142,7 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 	last.Room = now.Room
 	last.HealthAt = now.HealthAt
 	if age < illInterval {
+		// Other reasons for the same ill components are no news yet.
 		last.Ill = keepReasons(last.Ill, now.Ill)
 	}
 	return !reflect.DeepEqual(now, last)

@@ -136,6 +136,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 	doing := activity.Begin(ctx, "%s", t.Why)
 	defer doing.End()
 	err := w.runJob(ctx, t, conf, request)
+	// An error would count as a failure of the task, which belongs to a request that no longer runs.
 	if errors.Is(err, errStale) {
 		<-ctx.Done()
 		return ctx.Err()

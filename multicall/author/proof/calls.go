@@ -393,13 +393,14 @@ func literal(word *syntax.Word) string {
 			return part.Value
 		}
 	case *syntax.DblQuoted:
-		// A backslash can escape a character.
+		// A backslash can escape a character, so such a word counts as unknown.
 		inner := &syntax.Word{Parts: part.Parts}
 		if len(part.Parts) == 1 && !strings.Contains(inner.Lit(), `\`) {
 			return inner.Lit()
 		}
 	}
 
+	// Lit returns "" if the word has any part that is not literal.
 	return word.Lit()
 }
 

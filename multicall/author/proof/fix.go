@@ -54,6 +54,7 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 				cmp.Compare(b.fixed.Line, a.fixed.Line), cmp.Compare(b.column, a.column))
 		})
 
+		// Later steps may need other mends once these are made. The next round finds out.
 		firstStep := mends[0].step
 		for _, m := range mends {
 			if m.step != firstStep {
@@ -185,6 +186,7 @@ func (p *proofer) mendMode(file string) {
 
 	target := p.target(file)
 	mode := info.Mode().Perm()
+	// For each class of users, the execute bit is two places below the read bit.
 	readBits := mode & 0o444
 	executeBits := readBits >> 2
 	p.addMend(mendsMode, mendedPlace{file: file}, func() error {

@@ -52,6 +52,7 @@ func (a *author) findTouchable(dir string) (touched, error) {
 
 	var source []byte
 	for _, pattern := range []string{"dispatch", "src/*.py", "src/*/*.py"} {
+		// Glob fails only for an invalid pattern.
 		files, _ := filepath.Glob(filepath.Join(dir, pattern))
 		for _, file := range files {
 			// Coverage is only an estimate, so a file that cannot be read is left out.

@@ -65,6 +65,7 @@ type traceFunc func(unit, hook, failure string) (place, command string)
 // has printed no place.
 func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends []string) {
 	running := map[string]*hookRun{} // by unit
+	// A line that the log repeats counts once.
 	for _, line := range slices.Compact(lines) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil {

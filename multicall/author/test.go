@@ -255,6 +255,7 @@ func (c *testCmd) findScripts() ([]string, error) {
 	}
 
 	var scripts []string
+	// Glob fails only for an invalid pattern.
 	files, _ := filepath.Glob(filepath.Join(c.Dir, "tests", "*.txtar"))
 	for _, file := range files {
 		if want.MatchString(scriptName(file)) {

@@ -236,6 +236,7 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 		return "", fmt.Errorf("internal error: %w", err)
 	}
 
+	// The word after the shell's command becomes $0, which asRoot runs as the script.
 	words := []string{"sh", "-c", asRoot, string(text)}
 	if c.target.User == "root" {
 		words = []string{"sh", "-c", string(text), "bijou"}

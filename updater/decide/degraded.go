@@ -57,7 +57,7 @@ func (s Snapshot) serverFindings(lrn int, now time.Time) []record.Finding {
 	}
 	if _, isAlive := s.Present[lrn]; !isAlive {
 		// The worker may be back in a moment, so the recorded findings stay.
-		return s.findingsOfComponents(lrn, nil)
+		return s.findingsOfComponents(lrn, nil) // nil: no component was repaired
 	}
 
 	// If the worker has not inspected its server since the update, nothing is known about the components.
@@ -224,6 +224,7 @@ func splitUntold(found record.Degraded) (told, news record.Degraded) {
 		told.Findings[i].Untold = false
 	}
 
+	// The record does not show which of the findings that did not fit are new. They are counted with each report.
 	if len(news.Findings) > 0 {
 		news.More = found.More
 	}

@@ -198,7 +198,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 }
 
 // Files returns the contents of a unit's file and of its drop-ins, except the drop-in with which this package
-// keeps a unit stopped.
+// keeps a unit stopped. A file that no longer exists counts as empty.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
 	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)

@@ -320,6 +320,7 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 		// The snapshot was read after this change.
 		return true
 	case !c.IsComplete():
+		// The change does not contain the new value.
 		return false
 	case c.Key == keys.Gate:
 		f.snapshot.Gate = record.Gate{}

@@ -370,6 +370,7 @@ func findWithdrawn(s decide.Snapshot, releases []release.Release) *record.Withdr
 	}
 
 	w := record.Withdrawn{Version: s.Current.Version}
+	// In staging, pre-releases also count.
 	if best, ok := release.Choose(record.EnvStaging, s.Config.TagPrefix, releases); ok {
 		w.Newest = best.Version.String()
 	}
@@ -585,7 +586,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	}
 
 	isKnown := recorded != nil && recorded.Version == f.published.Version && recorded.Digests == f.published.Digests
-	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced()
+	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced() // reads only these fields
 	if !isKnown && why != "" {
 		if err := putReplacedAlert(tx, *f.published, why); err != nil {
 			return err

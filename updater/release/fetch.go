@@ -99,6 +99,7 @@ func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums
 		}
 
 		key = &k
+		// Trust refuses the release if there is no signature.
 		_, err = r.Find(SignatureFile)
 		hasSignature := err == nil
 		if hasSignature {

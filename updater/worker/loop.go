@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.
 // runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
 // claim is lost.
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
-	measureSnapshot(o.Metrics, Snapshot{})
+	measureSnapshot(o.Metrics, Snapshot{}) // so that the metrics exist while the worker waits for its claim
 	lock, err := lockFolder(o.Dir)
 	if err != nil {
 		return err
@@ -116,6 +116,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		installationDone: make(chan struct{}),
 	}
 
+	// The host's clock may have been set since the journal was written.
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{
 		LRN:     o.LRN,

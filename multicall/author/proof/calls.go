@@ -43,6 +43,7 @@ type program struct {
 func (p *proofer) findPrograms() (programs []*program) {
 	byTarget := map[string]*program{}
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
+		// Glob fails only for an invalid pattern.
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
 			target := p.target(file)

@@ -90,7 +90,7 @@ func (p *proofer) mendKey(file string, dictionary, key *yaml.Node, known []strin
 		return
 	}
 
-	candidates := 0
+	candidates := 0 // with the key itself
 	for other := range pairs(dictionary) {
 		if console.OnlySlip(other.Value, known) == meant {
 			candidates++

@@ -104,6 +104,7 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 		}
 	}
 
+	// WalkDir returns only the errors of its function, which returns none.
 	fs.WalkDir(p.root.FS(), ".", func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
 			// A file that cannot be read is not a module.
@@ -219,6 +220,7 @@ func (p *proofer) addImport(file string, line int, name string) {
 // the charm has no such files.
 func (p *proofer) readBuildFiles() (text []byte) {
 	for _, pattern := range []string{"*requirements*", "wheelhouse.txt", "pyproject.toml", "*.lock", "setup.*", "layer.yaml"} {
+		// Glob fails only for an invalid pattern.
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
 			text = append(append(text, '\n'), p.read(file)...)

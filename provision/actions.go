@@ -114,6 +114,7 @@ func (l *leader) recordStopFailure(ctx context.Context, a Action, failure error)
 // removeMachine removes a machine from the state. It returns nil if the machine has already been removed, or
 // has units again.
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
+	// The harvest mode leaves these instances alone.
 	if a.Instance != "" {
 		l.Log.Info("a machine's instance keeps running: "+state.HarvestMode,
 			"machine", a.Machine, "instance", a.Instance)

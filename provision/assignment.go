@@ -78,6 +78,7 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 		if listed[id] || slices.ContainsFunc(machines, alive) {
 			continue
 		}
+		// A machine has at most one recorded instance.
 		for _, m := range machines {
 			missing[m] = []provider.Instance{{ID: id, Machine: m}}
 		}

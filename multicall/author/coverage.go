@@ -102,6 +102,7 @@ func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 		}
 	}
 
+	// The comment of a txtar archive contains the script's commands.
 	text := archive.Comment
 	for _, f := range archive.Files {
 		text = append(append(slices.Clip(text), '\n'), f.Data...)

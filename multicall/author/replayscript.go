@@ -68,7 +68,8 @@ func (r *replay) script() ([]byte, error) {
 // line writes one line of the script.
 func (r *replay) line(format string, args ...any) { fmt.Fprintf(&r.commands, format+"\n", args...) }
 
-// call writes a command. It quotes words that the script's language requires to be quoted.
+// call writes a command. It quotes words that the script's language requires to be quoted, and changes them in
+// place.
 func (r *replay) call(words ...string) {
 	for i, w := range words {
 		words[i] = quoteWord(w)

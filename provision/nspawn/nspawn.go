@@ -301,7 +301,7 @@ func (p *Provider) recordInstance(
 	}
 
 	// Release the shared lock before waiting for the instance's lock, so that other machines can start.
-	sharedLock.Close()
+	sharedLock.Close() // the deferred call then has no effect
 	lock, err = osutil.LockDir(ctx, dir)
 	return r, lock, err
 }

@@ -217,7 +217,8 @@ func leaderless() Trouble {
 	}
 }
 
-// describeFindings returns all findings as one text.
+// describeFindings returns the findings as one text, with reasons shortened to about maxFailed bytes in all. It
+// counts the findings that did not fit into the record.
 func describeFindings(found record.Degraded) string {
 	var reasons []record.Reason
 	for _, f := range found.Findings {

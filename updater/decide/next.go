@@ -252,6 +252,7 @@ func (s Snapshot) requester(by string) string {
 	case by == byRecovery && s.Recovery != nil:
 		return s.Recovery.By
 	case by == byRepair:
+		// dueVersion returns byRepair only if Repair is set.
 		return s.Repair.Who
 	}
 

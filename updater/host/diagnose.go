@@ -54,6 +54,7 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 			f.How = err.Error()
 			f.Bad = true
 		}
+		// If this fails, the result still shows the component's health.
 		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {
 			f.How += "; the installed version is not that of this plan"
 		}

@@ -65,12 +65,13 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	}
 	needsReleases := config.WantsReleases() || q.wanted != ""
 	if !namesSource(config) || !needsReleases {
+		// The next query that needs a check then differs, and is made at once.
 		c.lastQuery = query{}
 		return time.Time{}, nil
 	}
 
 	if q.source() != c.lastQuery.source() {
-		// The next check opens the new source.
+		// The next check opens the new source. The failures were those of the previous source.
 		c.close()
 		c.failures = 0
 	}

@@ -174,7 +174,7 @@ func (w *worker) loop(ctx context.Context) error {
 		if at := w.storeBackAt.Load(); at != nil {
 			w.snapshot.StoreBackAt = *at
 		}
-		w.noteFinished() // tells the survey, in its own goroutine, what it can inspect
+		w.noteFinished() // tells the survey whether an update runs
 		t := NextTask(w.snapshot, w.clock.Now())
 
 		// A later decision must not use these records of other workers, which may be out of date by then.

@@ -32,7 +32,7 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 		return err
 	}
 
-	logged := MoveDone // the move that was logged last
+	logged := MoveDone // the move that was logged last; if the first move is MoveDone, nothing is logged
 	doing := activity.Begin(ctx, "rolls %s", c.Name)
 	defer doing.End()
 	var unhealthySince time.Time // zero while the member is healthy
@@ -94,6 +94,7 @@ func (w *worker) makeMove(
 		return w.o.Server.Update(ctx, c)
 	}
 
+	// The move is MoveWait.
 	return w.awaitChange(ctx, revision, keys.Turn(c.Name))
 }
 

@@ -146,7 +146,7 @@ func (l *leader) noteOutcome(o outcome) {
 	_, startFailed := errors.AsType[startError](o.err)
 	switch {
 	case o.action.Verb == sweepState:
-		l.lastSweep = l.Now()
+		l.lastSweep = l.Now() // also after a failure, so that the next sweep comes after sweepInterval
 	case startFailed:
 		// The machine's record has the time of the retry.
 		delete(l.backoffs, o.action)

@@ -144,8 +144,12 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	defer l.lock.Close()
 
 	// Another Start may have booted the container before this Start got the lock.
-	if i, err := p.readInstance(id); err != nil || i.Running {
+	i, err := p.readInstance(id)
+	if err != nil {
 		return i, err
+	}
+	if i.Running {
+		return i, nil
 	}
 	if err := p.bootContainer(ctx, l); err != nil {
 		return provider.Instance{}, err

@@ -55,9 +55,9 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // ensureTree returns the directory tree from which the machine boots. If the settings name a tree, it returns
-// that tree. A machine that has booted before keeps its tree, since its own files are an overlay over that
-// tree. Otherwise ensureTree returns the tree of the series in the cache, and creates it with debootstrap if
-// it is missing. All environments with the same packages share that tree.
+// that tree. A machine that has booted before keeps its tree if that is still in the cache, since its own files
+// are an overlay over that tree. Otherwise ensureTree returns the tree of the series in the cache, and creates
+// it with debootstrap if it is missing. All environments with the same packages share that tree.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)

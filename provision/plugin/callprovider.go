@@ -32,9 +32,13 @@ func (c *Client) callProvider(
 	limited, cancel := limitCall(ctx, timeout)
 	defer cancel()
 	callErr := s.explainCall(ctx, limited, call(limited, s.client))
-	if callErr == nil || ctx.Err() != nil {
+	if callErr == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
 		return callErr
 	}
+	// The next call starts a new process.
 	if s.hasEnded() {
 		return c.transientError(callErr.Error() + "; restarting it")
 	}
@@ -126,6 +130,7 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 // renewSession starts a provider process as the current session. After a failed start, it returns the error of
 // that start until the next one is due. The caller holds the lock.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
+	// The failures of a different executable or environment do not delay this start.
 	if !wanted.equal(c.backoff.wanted) {
 		c.backoff = restartBackoff{wanted: wanted}
 	}

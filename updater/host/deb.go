@@ -135,7 +135,10 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 
 	for {
 		err := retryHung(ctx, func(ctx context.Context) error { return h.services.RunDetached(ctx, d) })
-		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
+		if err == nil {
+			return nil
+		}
+		if !strings.Contains(err.Error(), dpkgLocked) {
 			return err
 		}
 

@@ -229,8 +229,10 @@ func (s Systemd) IsActive(ctx context.Context, unit string) (isActive bool, err 
 }
 
 // RunDetached runs the command as a transient unit, which outlives this process, and waits for its end. It first
-// waits for the end of a unit of the same name, since systemd runs only one at a time. If that unit ran the same
-// command, and d.Join or d.Resume asks for its result, RunDetached returns this result and starts nothing.
+// waits for the end of a unit of the same name, since systemd runs only one at a time. In two cases it returns
+// the result of that unit and starts nothing: with d.Join, if the unit was still running the same command, and
+// with d.Resume, if the same command has failed there. If the timeout in ctx ends one of the waits, RunDetached
+// kills the unit.
 func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 

@@ -180,6 +180,7 @@ func (l leader) actInTransaction(ctx context.Context, observations *decide.Obser
 			return err
 		}
 
+		// The cached snapshot lacks the activities, which change often. They only show who is at fault, and why.
 		s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities)
 		if err != nil {
 			return err

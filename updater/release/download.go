@@ -74,7 +74,10 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		err := d.tryOnce(ctx)
 		if err == nil {
 			err = d.verifyAndRename()
-			if err == nil || !isResumed {
+			if err == nil {
+				return nil
+			}
+			if !isResumed {
 				return err
 			}
 			// After a wrong sum, verifyAndRename has removed the file. The first bytes may have come from a

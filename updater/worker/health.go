@@ -91,6 +91,7 @@ func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem 
 	hadTimeToStart := time.Since(m.since) >= c.MaxStart()
 	m.isIll = m.isIll || hasBrokenDown || hadTimeToStart
 
+	// A component that was healthy counts as healthy until it is ill.
 	switch {
 	case m.isIll:
 		if inv.Ill == nil {

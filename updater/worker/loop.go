@@ -268,8 +268,11 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	err := w.retryNotingOutage(ctx, func() error {
 		s.At = w.clock.Now()
 		written, err := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Worker(w.o.LRN), s)
-		if written || err != nil {
+		if err != nil {
 			return err
+		}
+		if written {
+			return nil
 		}
 
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {

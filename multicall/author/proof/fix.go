@@ -44,8 +44,11 @@ const maxRounds = 20
 func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 	for range maxRounds {
 		_, mends, err := examine(dir, r)
-		if err != nil || len(mends) == 0 {
+		if err != nil {
 			return fixed, err
+		}
+		if len(mends) == 0 {
+			return fixed, nil
 		}
 
 		// Fix from the end of a file, since a change moves the text after it.

@@ -43,6 +43,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 			if len(args) < minArgs {
 				return nil, script.ErrUsage
 			}
+			// The command runs to its end here, so the wait only returns the result.
 			out, err := run(s, args)
 			return func(*script.State) (stdout, stderr string, _ error) { return out, "", err }, nil
 		}

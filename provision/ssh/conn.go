@@ -70,6 +70,7 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 		return p.saveHostKey(t, key)
 	}
 
+	// Each attempt accepts only some algorithms of host keys, so that the host offers a different key.
 	var connectErr error
 	for _, algorithms := range policy.attempts {
 		client, err := p.connect(ctx, t, &ssh.ClientConfig{

@@ -26,7 +26,7 @@ func originsFile(dir string) string { return filepath.Join(dir, "installed.json"
 
 // keepOrigin records the release from which a program comes. program is the path of the program, or "" if the
 // package has no program. keepOrigin must be called before the program is installed, so that a running
-// program finds its own origin in the record, even after a crash.
+// program finds its own origin in the record, even after a crash. The record keeps the last maxOrigins origins.
 func (h *Host) keepOrigin(p Package, program string) error {
 	newest := origin{Version: p.Version, Sums: p.Sums}
 	if program != "" {

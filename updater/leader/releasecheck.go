@@ -520,8 +520,8 @@ func otherPackages(s decide.Snapshot) (all []release.Package) {
 	return all
 }
 
-// putRefusals records the refused releases, and writes one alert for each. The record shows which releases
-// were reported, and is written in the same transaction.
+// putRefusals replaces the record of refused releases, and writes one alert for each release that was not in the
+// record. So the record shows which releases were reported, and is written in the same transaction.
 func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	recorded, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
 	if err != nil {

@@ -31,6 +31,9 @@ func takeClaim(ctx context.Context, o Options) (*keyspace.Claim, error) {
 	alerted := false
 	for {
 		claim, err := o.tryClaim(ctx)
+		if err == nil {
+			return claim, nil
+		}
 		if !errors.Is(err, keyspace.ErrClaimed) {
 			return claim, err
 		}

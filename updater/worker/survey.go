@@ -108,6 +108,7 @@ func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (writ
 	err = w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		// After a conflict, this function runs again.
 		written = false
+		// With a request, this server is part of the last update.
 		if now.Request == 0 {
 			registered, err := updater.ReadKey[struct{}](tx.View, keys.BootServer(w.o.LRN))
 			if err != nil {

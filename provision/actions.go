@@ -192,8 +192,9 @@ type entry struct {
 	done  chan error // buffered, since the job may no longer be waiting
 }
 
-// record commits a write, and blocks until the commit is done or ctx is done. It returns nil if the write
-// fails with state.ErrNotFound, since the machine has then been removed. It is safe for concurrent use.
+// record commits a write, and blocks until the commit is done or ctx is done. In the second case the write may
+// still be committed. record returns nil if the write fails with state.ErrNotFound, since the machine has then
+// been removed. It is safe for concurrent use.
 func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {
 	e := entry{write, make(chan error, 1)}
 	select {

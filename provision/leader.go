@@ -197,6 +197,7 @@ func (l *leader) awaitChange(ctx context.Context) error {
 		planDue := limited.Err() != nil
 		cancel()
 
+		// This is also the case if ctx is done, which the caller checks.
 		if planDue {
 			return nil
 		}

@@ -70,7 +70,8 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 		return p.saveHostKey(t, key)
 	}
 
-	// Each attempt accepts only some algorithms of host keys, so that the host offers a different key.
+	// Each attempt accepts only its own algorithms of host keys. With a fingerprint, each of them makes the host
+	// offer a different key.
 	var connectErr error
 	for _, algorithms := range policy.attempts {
 		client, err := p.connect(ctx, t, &ssh.ClientConfig{

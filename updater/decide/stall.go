@@ -99,7 +99,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 	}
 }
 
-// waitingGate returns the gate's record with the time without progress.
+// waitingGate returns the gate's record with the time without progress. It opens the same step as before.
 func (s Snapshot) waitingGate(waited time.Duration) record.Gate {
 	r := s.Current
 	return record.Gate{

@@ -57,6 +57,7 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 		return h.keepOrigin(p, "") // "" stands for a package without the program
 	}
 
+	// Without this file, the program uses its built-in manifest.
 	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
 	if _, err := os.Lstat(manifest); err == nil {
 		if err := checkVersion(manifest, p.Version); err != nil {

@@ -168,8 +168,8 @@ func roomChanged(last, now []record.Room) bool {
 }
 
 // takeInventory collects the inventory: the free space, the digests of the installed files, and for each
-// component its differences from the release and its health. If request is 0, it collects nothing about
-// differences and health.
+// component its differences from the release, at most maxDifferences of them, and its health. If request is 0, it
+// collects nothing about differences and health.
 func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (record.Inventory, error) {
 	inv := record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	room, installed, err := w.o.Server.Room(w.o.Manifest)

@@ -46,6 +46,7 @@ func (p *proofer) findPrograms() (programs []*program) {
 		// Glob fails only for an invalid pattern.
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
+			// All symlinks to files that do not exist have the target "", and count as one program without text.
 			target := p.target(file)
 			if byTarget[target] == nil {
 				byTarget[target] = &program{file: file, data: p.read(file)}
@@ -59,7 +60,7 @@ func (p *proofer) findPrograms() (programs []*program) {
 }
 
 // checkCalls checks the calls of hook tools in the charm's scripts. It compares them with the tools' own table, and
-// with the charm's declarations.
+// with the charm's declarations. It also warns of calls that misspell a tool.
 func (p *proofer) checkCalls() {
 	programs := p.findPrograms()
 	calls, functions := p.findCalls(programs)

@@ -34,7 +34,8 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 	case Start:
 		return l.startInstance(ctx, a.Machine)
 	case Record:
-		return l.recordInstance(ctx, a, 0)
+		const epoch = 0 // nothing was started, so the agent keeps its claim
+		return l.recordInstance(ctx, a, epoch)
 	case Stop:
 		return l.stopInstance(ctx, a)
 	case Remove:
@@ -45,8 +46,9 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 }
 
 // recordInstance records that the instance belongs to the machine. It also frees the machine's claim for the
-// instance's agent, unless the claim has changed since the given epoch. If the machine has been removed in
-// the meantime, it records nothing and returns nil. The next plan then stops the instance.
+// instance's agent, unless the claim has changed since the given epoch. An epoch of 0 never frees the claim. If
+// the machine has been removed in the meantime, recordInstance records nothing and returns nil. The next plan
+// then stops the instance.
 func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.FreeClaim(a.Machine, a.Instance, epoch); err != nil {
@@ -73,7 +75,8 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 
 	err := l.Provider.Stop(stopCtx, a.Instance)
 	if ctx.Err() != nil {
-		// The provisioner stops or has lost the leadership, so it cannot record the result.
+		// The provisioner stops or has lost the leadership, so it cannot record the result. This is an error even
+		// if the instance has stopped.
 		return cmp.Or(err, ctx.Err())
 	}
 	if err != nil {
@@ -84,6 +87,7 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 		return errors.Join(err, recordErr)
 	}
 
+	// The instance names no machine, so there is no record to update.
 	if a.Machine == "" {
 		return nil
 	}
@@ -110,6 +114,7 @@ func (l *leader) recordStopFailure(ctx context.Context, a Action, failure error)
 // removeMachine removes a machine from the state. It returns nil if the machine has already been removed, or
 // has units again.
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
+	// The harvest mode leaves these instances alone.
 	if a.Instance != "" {
 		l.Log.Info("a machine's instance keeps running: "+state.HarvestMode,
 			"machine", a.Machine, "instance", a.Instance)
@@ -132,9 +137,10 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	})
 }
 
-// reportProblems logs the problems if they have changed since the last call. It records them and the time of
-// the next retry for juju status, unless s shows that the record is up to date. If there are no problems, it
-// clears the record.
+// reportProblems logs the problems, in this process's log and in the environment's, if they have changed since
+// the last call. It records them and the time of the next retry for juju status, unless s shows that the record
+// is up to date. If there are no problems, it clears the record. It drops problems beyond
+// state.MaxTroubleMessages.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)
@@ -146,6 +152,7 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 	}
 
 	nextRetry := l.listFailure.due
+	// A previous leader may have reported the same problems. This leader then leaves the environment's log alone.
 	if slices.Equal(problems, s.trouble.Messages) && nextRetry.Equal(s.trouble.NextRetry) {
 		return nil
 	}
@@ -185,8 +192,9 @@ type entry struct {
 	done  chan error // buffered, since the job may no longer be waiting
 }
 
-// record commits a write, and blocks until the commit is done or ctx is done. It returns nil if the write
-// fails with state.ErrNotFound, since the machine has then been removed. It is safe for concurrent use.
+// record commits a write, and blocks until the commit is done or ctx is done. In the second case the write may
+// still be committed. record returns nil if the write fails with state.ErrNotFound, since the machine has then
+// been removed. It is safe for concurrent use.
 func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {
 	e := entry{write, make(chan error, 1)}
 	select {

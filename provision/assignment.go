@@ -27,7 +27,8 @@ type assignment struct {
 // assignInstances assigns each instance to its machine, or to one of two lists: gone if its machine was
 // removed, and unknown if its machine never existed. It leaves out instances of different environments, and
 // reports those that are recorded in this environment as problems. It also leaves out instances of unmanaged
-// machines.
+// machines, and reports such an instance as a problem unless it is recorded. The result also has the recorded
+// instances of dead machines that the provider does not list.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,
@@ -77,6 +78,7 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 		if listed[id] || slices.ContainsFunc(machines, alive) {
 			continue
 		}
+		// A machine has at most one recorded instance.
 		for _, m := range machines {
 			missing[m] = []provider.Instance{{ID: id, Machine: m}}
 		}

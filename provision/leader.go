@@ -65,11 +65,13 @@ func (l *leader) run(ctx context.Context) error {
 	}
 }
 
-// runRound makes one plan and starts the plan's jobs. If the provider cannot list its instances, it starts no
-// jobs.
+// runRound makes one plan, reports its problems, and starts the plan's jobs and a sweep of the state, if they
+// are due. It also cancels starts that are no longer wanted. If the provider cannot list its instances, there is
+// no plan, and no instance is started or stopped.
 func (l *leader) runRound(ctx context.Context) error {
+	// This comes before the reads below, so that the plan includes the results of these jobs.
 	for _, o := range l.pool.takeOutcomes() {
-		l.noteOutcome(o)
+		l.noteOutcome(o) // delays or allows the next attempt
 	}
 
 	// awaitChange watches from this revision on. An agent that disappears during the provider's query must
@@ -95,8 +97,9 @@ func (l *leader) runRound(ctx context.Context) error {
 		nextRetry:    s.nextRetry(now),
 	}
 
+	// The new jobs must know which machine owns which instance.
 	l.owners.setRecorded(l.last.want.Machines)
-	l.absentAgents.noteQuery(now)
+	l.absentAgents.noteQuery(now) // sets the times of the next queries
 
 	// Without a list of the instances, there is no plan.
 	var problems []string
@@ -106,7 +109,7 @@ func (l *leader) runRound(ctx context.Context) error {
 		l.last.actions, problems = Plan(l.last.want, have)
 	}
 
-	l.measure(s)
+	l.measure(s) // only updates metrics
 	if err := l.reportProblems(ctx, s, problems); err != nil {
 		return err
 	}
@@ -143,8 +146,9 @@ func (l *leader) noteOutcome(o outcome) {
 	_, startFailed := errors.AsType[startError](o.err)
 	switch {
 	case o.action.Verb == sweepState:
-		l.lastSweep = l.Now()
+		l.lastSweep = l.Now() // also after a failure, so that the next sweep comes after sweepInterval
 	case startFailed:
+		// The machine's record has the time of the retry.
 		delete(l.backoffs, o.action)
 	default:
 		// The error does not matter: the next plan shows whether the action has helped.
@@ -193,13 +197,16 @@ func (l *leader) awaitChange(ctx context.Context) error {
 		planDue := limited.Err() != nil
 		cancel()
 
+		// This is also the case if ctx is done, which the caller checks.
 		if planDue {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !l.noteAgents(changes) {
+		// Agents that come and go only change the time of the next plan.
+		recordsChanged := l.noteAgents(changes)
+		if !recordsChanged {
 			continue
 		}
 

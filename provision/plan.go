@@ -92,8 +92,9 @@ func Plan(want Want, have []provider.Instance) (actions []Action, problems []str
 	return actions, slices.Compact(assigned.problems)
 }
 
-// planMachine returns the actions for one machine in the state. A machine that is unmanaged or as wanted
-// needs none.
+// planMachine returns the actions for one machine in the state. A machine that is unmanaged or as wanted needs
+// none. A machine that is dead, or dying without ever having started, is taken down. Any other machine keeps or
+// gets one running instance.
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
 	if w.Unmanaged {
@@ -143,6 +144,7 @@ func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 		return stopActions(w.ID, instances)
 	}
 
+	// The removal names only listed instances, which are known to exist.
 	var remaining []string
 	for _, i := range have {
 		remaining = append(remaining, i.ID)
@@ -158,6 +160,7 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, surplus []pr
 		return stopActions(w.ID, surplus)
 	}
 
+	// There are surplus instances only if keep is not nil.
 	for _, i := range surplus {
 		a.problemf("instance %[1]q is tagged with machine %[2]s, whose instance is %[3]q; bijou leaves %[1]q alone", i.ID,
 			w.ID, keep.ID)
@@ -199,6 +202,7 @@ func stopActions(machine string, instances []provider.Instance) []Action {
 	return actions
 }
 
+// problemf adds a problem, which the provisioner reports.
 func (a *assignment) problemf(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }

@@ -90,6 +90,8 @@ func countUnits(v *state.View, machines []state.Machine) (map[string]int, error)
 func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {
+		// The environment was bootstrapped on machine 0, so the provider has not started it. A failed start
+		// without RetryAt waits for the operator.
 		w.Machines = append(w.Machines, Wanted{
 			ID:          m.ID,
 			Life:        m.Life,
@@ -154,8 +156,8 @@ func (o *instanceOwners) setRecorded(recorded []Wanted) {
 func (o *instanceOwners) reserve(instance, machine string) (other string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if other, taken := o.machines[instance]; taken && other != machine {
-		return other, false
+	if owner, taken := o.machines[instance]; taken && owner != machine {
+		return owner, false
 	}
 
 	o.machines[instance] = machine

@@ -207,6 +207,7 @@ func (b backoffs) filterDue(planned []Action, now time.Time) (due []Action) {
 	isPlanned := map[Action]bool{}
 	for _, a := range planned {
 		isPlanned[a] = true
+		// Without a backoff, the zero time is over.
 		if !now.Before(b[a].due) {
 			due = append(due, a)
 		}

@@ -20,7 +20,8 @@ import (
 var ErrKeysThere = errors.New("the store already has keys")
 
 // Backup writes the updater's keys to a backup file, all read at one revision. It leaves out keys that
-// concern the current hosts. version is the version of this program.
+// concern the current hosts, and keys whose value is not JSON, which the header lists as missing. version is the
+// version of this program.
 func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (backupfile.Header, error) {
 	h := backupfile.Header{
 		Kind:        backupfile.Keyspace,
@@ -130,7 +131,8 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Format, formatNumber) })
 }
 
-// writeInBatches writes the keys, and removes those whose change is nil.
+// writeInBatches writes the keys, and removes those whose change is nil. Each batch is one transaction, so an
+// error can leave some of the changes written.
 func writeInBatches(ctx context.Context, space *keyspace.Space, changes map[string]*backupfile.Key) error {
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
 		err := space.Update(ctx, func(tx *keyspace.Tx) error {
@@ -170,6 +172,7 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 		}
 	}
 
+	// A backup has no keys of hosts, so a restore leaves these keys alone.
 	existing = slices.DeleteFunc(existing, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
 	format, hasFormat, err := keyspace.Load[int](tx, keys.Format)
 	if err != nil {

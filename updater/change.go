@@ -25,7 +25,7 @@ func Remove(key string) Change { return Change{Key: key} }
 // value. Replace does not, since an operator's new request has nothing in common with an earlier one.
 func Replace(key string, value any) []Change { return []Change{Remove(key), Put(key, value)} }
 
-// Apply adds a decision's changes to a transaction.
+// Apply adds a decision's changes to a transaction. A change without a value removes its key.
 func Apply(tx *keyspace.Tx, changes []Change) error {
 	for _, c := range changes {
 		if err := tx.PutOrRemove(c.Key, c.Value, c.Value != nil); err != nil {

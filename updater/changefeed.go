@@ -36,6 +36,7 @@ func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
 func (f *ChangeFeed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.watch(ctx)
+		// After lost history, the store works, so a new watcher can start at once.
 		if ctx.Err() == nil && !errors.Is(err, keyspace.ErrHistoryLost) {
 			if err := AwaitRetry(ctx, err); err != nil {
 				return err

@@ -48,11 +48,14 @@ func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	return DecodeByLRN[T](kvs, prefix)
 }
 
-// ReadKey reads one key. It returns nil if the key is absent.
+// ReadKey reads one key. It returns nil if the key is absent, and with an error.
 func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 	doc, ok, err := keyspace.Load[T](v, key)
-	if !ok {
+	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		return nil, nil
 	}
 	return &doc, nil
 }

@@ -67,7 +67,7 @@ func checkFormat(v *keyspace.View) error {
 }
 
 // InitStore creates the updater's keys at the URL, and the store if it does not exist. made is false if the
-// keys already exist.
+// keys already exist. InitStore returns an error if they exist in a format that this program does not support.
 func InitStore(ctx context.Context, url string) (made bool, err error) {
 	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
 	if err != nil {
@@ -78,6 +78,7 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		// After a conflict, this function runs again.
 		made = false
+		// Without an error, the keys already exist.
 		if err := checkFormat(tx.View); !errors.Is(err, ErrNotInitialised) {
 			return err
 		}

@@ -43,6 +43,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 			if len(args) < minArgs {
 				return nil, script.ErrUsage
 			}
+			// The command runs to its end here, so the wait only returns the result.
 			out, err := run(s, args)
 			return func(*script.State) (stdout, stderr string, _ error) { return out, "", err }, nil
 		}
@@ -326,8 +327,9 @@ func runStub(s *script.State, args []string) (out string, err error) {
 }
 
 // callStub makes the stub of the given name write settings, or checks that the stub has received them. The
-// argument verb is set or saw, and isApp is true for the application's settings. The elements of pairs are
-// KEY=VALUE or, with saw, also KEY.
+// argument verb is set or saw, and isApp is true for the application's settings, which only the stub's leader
+// writes. Otherwise each of the stub's units writes the settings. The elements of pairs are KEY=VALUE or, with
+// saw, also KEY.
 func callStub(s *script.State, verb string, isApp bool, name, relation string, pairs []string) (string, error) {
 	setArgs := append([]string{"--relation", relation}, pairs...)
 	switch {
@@ -414,6 +416,7 @@ func findReceived(prefix, service, relation string, pairs []string) (records str
 		records += string(data)
 	}
 
+	// parseErr is returned only if no line has the settings.
 	var parseErr error
 	for line := range strings.Lines(records) {
 		var received map[string]string

@@ -52,6 +52,7 @@ func (a *author) findTouchable(dir string) (touched, error) {
 
 	var source []byte
 	for _, pattern := range []string{"dispatch", "src/*.py", "src/*/*.py"} {
+		// Glob fails only for an invalid pattern.
 		files, _ := filepath.Glob(filepath.Join(dir, pattern))
 		for _, file := range files {
 			// Coverage is only an estimate, so a file that cannot be read is left out.
@@ -101,6 +102,7 @@ func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 		}
 	}
 
+	// The comment of a txtar archive contains the script's commands.
 	text := archive.Comment
 	for _, f := range archive.Files {
 		text = append(append(slices.Clip(text), '\n'), f.Data...)
@@ -164,6 +166,7 @@ func (t touched) takeTouched(out []byte) (beforeReport []byte) {
 	var reported touched
 	line, _, _ := bytes.Cut(out[begin+1+len(touchedMark):], []byte("\n"))
 	if err := json.Unmarshal(line, &reported); err != nil {
+		// This is not a report, so the line belongs to the script's own output.
 		return out
 	}
 

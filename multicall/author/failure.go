@@ -65,6 +65,7 @@ type traceFunc func(unit, hook, failure string) (place, command string)
 // has printed no place.
 func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends []string) {
 	running := map[string]*hookRun{} // by unit
+	// A line that the log repeats counts once.
 	for _, line := range slices.Compact(lines) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil {
@@ -125,8 +126,11 @@ func (r *hookRun) findCause(hook, failure string, tools []string, trace traceFun
 }
 
 // readOutput reads a line that the hook has printed. It keeps the last place in the charm that a traceback or a
-// shell's message names, the reason that follows, and the places of the last traceback.
+// shell's message names, the reason that follows, and the places of the last traceback. It also keeps the last
+// line of stderr before that traceback, and notes whether the traceback ends in Python's module that runs
+// programs.
 func (r *hookRun) readOutput(line string) {
+	// This line of a traceback names a file, which need not belong to the charm.
 	if strings.HasPrefix(line, "  File ") {
 		r.inProgram = strings.Contains(line, `/subprocess.py", line `)
 	}
@@ -135,6 +139,7 @@ func (r *hookRun) readOutput(line string) {
 	last := len(r.frames) - 1
 	switch {
 	case line == "Traceback (most recent call last):":
+		// The complaint can be the message of the program whose failure the traceback is about.
 		r.before = r.complaint
 		r.frames = nil
 	case m != nil && strings.HasPrefix(m[1], "venv/"):
@@ -213,9 +218,9 @@ func (r *hookRun) describeFailure(failure string) string {
 	return fmt.Sprintf("%s %s failed at %s: %s (%s)", r.unit, r.hook, r.place, r.reason, failure)
 }
 
-// findCommand returns the command line of the newest process of a unit's hook, shortened to maxLength bytes.
-// It returns "" if there is no such process. It finds these processes by their working directory, which is
-// the charm's directory.
+// findCommand returns the command line of the newest process of a unit's hook, shortened to maxLength bytes. The
+// process with the highest PID counts as the newest. It returns "" if there is no such process. It finds these
+// processes by their working directory, which is the charm's directory.
 func findCommand(unit string) (command string) {
 	const maxLength = 200
 	newest := 0

@@ -95,6 +95,7 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 		return console.Hint(fmt.Errorf("there is no finished hook %d in the history of %s", c.Number, c.Unit),
 			"to list the hooks in the history: juju hook-history "+c.Unit)
 	}
+	// The history begins with the oldest hook.
 	r.run = history[i]
 	r.earlier = history[:i]
 	r.later = slices.DeleteFunc(history[i+1:], func(run status.HookRun) bool { return run.Running })

@@ -68,7 +68,8 @@ func (r *replay) script() ([]byte, error) {
 // line writes one line of the script.
 func (r *replay) line(format string, args ...any) { fmt.Fprintf(&r.commands, format+"\n", args...) }
 
-// call writes a command. It quotes words that the script's language requires to be quoted.
+// call writes a command. It quotes words that the script's language requires to be quoted, and changes them in
+// place.
 func (r *replay) call(words ...string) {
 	for i, w := range words {
 		words[i] = quoteWord(w)
@@ -131,6 +132,7 @@ func (r *replay) settle() {
 		duration += time.Duration(run.Seconds * float64(time.Second))
 	}
 
+	// The host that runs the script may be slower.
 	if 3*duration <= settledTimeout {
 		r.call("settled")
 		return
@@ -146,21 +148,21 @@ var relationHooks = []string{"created", "joined", "changed", "departed", "broken
 // returns nil and "" if the hook is not a relation hook. If the unit no longer has the relation, the result
 // contains only the relation's names.
 func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string) {
-	for _, kind := range relationHooks {
-		endpoint, isOfKind := strings.CutSuffix(r.run.Hook, "-relation-"+kind)
+	for _, candidate := range relationHooks {
+		endpoint, isOfKind := strings.CutSuffix(r.run.Hook, "-relation-"+candidate)
 		if !isOfKind {
 			continue
 		}
 
 		for i, rel := range r.unit.Relations {
 			if rel.Endpoint == endpoint && r.run.Relation == fmt.Sprintf("relation-%d", rel.ID) {
-				return &r.unit.Relations[i], kind
+				return &r.unit.Relations[i], candidate
 			}
 		}
 
 		service, _, _ := strings.Cut(r.run.Remote, "/")
 		lost := r.lostRelation(endpoint, cmp.Or(service, "other"))
-		return &lost, kind
+		return &lost, candidate
 	}
 
 	return nil, ""
@@ -297,6 +299,7 @@ func (r *replay) addStub(rel status.RelationDetail) {
 	}
 	r.call(words...)
 
+	// The deployment of the stub creates its first unit.
 	for range len(rel.RelatedUnits) - 1 {
 		r.call("juju", "add-unit", rel.Service)
 	}
@@ -541,6 +544,7 @@ func (r *replay) writeSettingsBy(
 
 	switch {
 	case len(pairs) == 0:
+		// All settings are in the file below, or there are none.
 	case writer == byOneUnit:
 		r.call(slices.Concat(relationSet, pairs)...)
 	default:
@@ -658,6 +662,7 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	}
 
 	r.writeHook()
+	// The removal of one remote unit makes departed run. Otherwise the script removes the whole relation.
 	if kind == "departed" && len(rel.RelatedUnits) > 0 {
 		r.call("juju", "remove-unit", r.remoteHere(rel))
 		return

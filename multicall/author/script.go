@@ -139,8 +139,9 @@ func (r *scriptRun) linkApplets(dir string) error {
 	return nil
 }
 
-// setVariables sets the environment variables in r.environ, for the programs that the script calls. It also
-// sets the new ones in this process, which looks up programs in PATH.
+// setVariables sets the environment variables in r.environ, for the programs that the script calls: those of this
+// process that such programs may have, and new ones. PATH finds the programs in fakes first, then those in tools.
+// setVariables also sets the new variables in this process, which looks up programs in PATH.
 func (r *scriptRun) setVariables(fakes, tools string) error {
 	home := filepath.Join(r.Folder, "home")
 	store := "" // empty for a file in the environment's directory

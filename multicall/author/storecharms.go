@@ -111,6 +111,7 @@ func (d deployWords) wish() (w storeWish, ok bool) {
 		case "--revision":
 			w.revision = option.value
 		case "--repository":
+			// juju takes the charm from a directory.
 			return w, false
 		}
 	}
@@ -407,6 +408,7 @@ func revisionOf(archive string) int {
 // resourcesOf returns the revisions of the resources that juju download has written into a directory, by name.
 func resourcesOf(folder string) map[string]int {
 	found := map[string]int{}
+	// Glob fails only for an invalid pattern.
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		if m := resourceName().FindStringSubmatch(filepath.Base(file)); m != nil {
@@ -476,6 +478,7 @@ func (j storeJuju) replace(args []string) []string {
 // attachFetched returns the options of juju deploy that attach the resources in the directory of a fetched
 // charm, except those that are already given.
 func attachFetched(folder string, given map[string]bool) (words []string) {
+	// Glob fails only for an invalid pattern.
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		m := resourceName().FindStringSubmatch(filepath.Base(file))

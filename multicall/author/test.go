@@ -88,6 +88,7 @@ func (c testCmd) Run(a *author) error {
 		return err
 	}
 
+	// An interruption is an error even if all scripts had already succeeded.
 	return a.ctx.Err()
 }
 
@@ -108,7 +109,7 @@ func (c *testCmd) prepare(a *author) (scripts []string, err error) {
 	if err := c.chooseIsolation(a); err != nil {
 		return nil, err
 	}
-	if err := c.takeDefault(); err != nil {
+	if err := c.takeDefault(); err != nil { // may set Force
 		return nil, err
 	}
 
@@ -217,6 +218,7 @@ func (c *testCmd) chooseIsolation(a *author) error {
 		return nil
 	}
 
+	// The probe isolates its own process, and prints the files that the process cannot see.
 	out, err := c.startScript(a, probe)
 	output := strings.TrimSpace(string(out))
 	if err == nil {
@@ -253,6 +255,7 @@ func (c *testCmd) findScripts() ([]string, error) {
 	}
 
 	var scripts []string
+	// Glob fails only for an invalid pattern.
 	files, _ := filepath.Glob(filepath.Join(c.Dir, "tests", "*.txtar"))
 	for _, file := range files {
 		if want.MatchString(scriptName(file)) {

@@ -122,6 +122,7 @@ func (r *scriptRun) traceRelationHook(
 			continue
 		}
 
+		// A different failure would not explain the first one.
 		if outcomes[len(outcomes)-1] != failure {
 			return "", ""
 		}

@@ -53,8 +53,9 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "local"}, nil
 }
 
-// Start creates the machine's directory and starts its agent, which outlives this process. Two simultaneous
-// calls are harmless: the second agent finds the directory in use and exits.
+// Start creates the machine's directory and starts its agent, which outlives this process. It returns once the
+// agent has taken the directory. It starts no agent if one is running already. Two simultaneous calls are
+// harmless: the second agent finds the directory in use and exits.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -103,6 +104,7 @@ func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 	if _, err := provider.ReadRecord(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	// The constraint on the disk is about its size, so the free space does not matter.
 	host, _, err := provider.ThisHost(p.options.Dir)
 	if err != nil {
 		return err
@@ -199,9 +201,13 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 			return err
 		}
 
+		// A process that is about to run the machine has the lock already, but no pid file yet.
 		free, err := process.IsFree(dir)
-		if err != nil || free {
+		if err != nil {
 			return err
+		}
+		if free {
+			return nil
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return err
@@ -213,6 +219,7 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 // without taking it.
 func awaitHolder(ctx context.Context, dir string, agent process.Identity) error {
 	for {
+		// alive is read first: an agent that is dead here cannot take the directory after the checks below.
 		alive := agent.Alive()
 		if _, err := process.Holder(dir); err == nil {
 			return nil

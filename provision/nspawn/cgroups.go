@@ -97,6 +97,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	shell.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 	shell.Stdout = log
 	shell.Stderr = log
+	// The script closes the lock once other processes can find the container in its groups.
 	shell.ExtraFiles = []*os.File{c.lock}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// The shell exits, and the container continues.
@@ -265,6 +266,7 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (extraG
 
 		v1 := limit.limiter.v1
 		dir := filepath.Join(limit.limiter.folder, id)
+		// A limit that fails does not prevent the start, and is reported to the operator instead.
 		enforced := os.MkdirAll(dir, 0o755) == nil && limit.set(dir, limit.amount, v1) == nil
 		if !enforced {
 			unlimited = append(unlimited, limit.constraint)

@@ -58,6 +58,7 @@ func (p *Provider) hasBooted(id string) bool {
 // bootContainer starts the container, and blocks until the container's systemd is up. It first removes the
 // remains of a previous container. It removes a container that does not boot.
 func (p *Provider) bootContainer(ctx context.Context, l launch) error {
+	// Without the mark, the instance does not count as running.
 	mark := filepath.Join(l.dir(), bootedFile)
 	if err := os.RemoveAll(mark); err != nil {
 		return err

@@ -306,6 +306,7 @@ func removeLink(ctx context.Context, id string) error {
 	link := "vb-" + id
 	exists := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
 	if !exists() {
+		// If ctx is done, ip has not run.
 		return ctx.Err()
 	}
 

@@ -144,8 +144,12 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	defer l.lock.Close()
 
 	// Another Start may have booted the container before this Start got the lock.
-	if i, err := p.readInstance(id); err != nil || i.Running {
+	i, err := p.readInstance(id)
+	if err != nil {
 		return i, err
+	}
+	if i.Running {
+		return i, nil
 	}
 	if err := p.bootContainer(ctx, l); err != nil {
 		return provider.Instance{}, err
@@ -201,13 +205,16 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 	defer lock.Close()
 
 	left, err := p.listInstances()
-	if err != nil || len(left) > 0 {
+	if err != nil {
 		return err
+	}
+	if len(left) > 0 {
+		return nil
 	}
 	if err := p.removeBridge(); err != nil {
 		return err
 	}
-	if err := p.manager.close(); err != nil {
+	if err := p.manager.close(); err != nil { // removes the shared control groups
 		return err
 	}
 
@@ -298,7 +305,7 @@ func (p *Provider) recordInstance(
 	}
 
 	// Release the shared lock before waiting for the instance's lock, so that other machines can start.
-	sharedLock.Close()
+	sharedLock.Close() // the deferred call then has no effect
 	lock, err = osutil.LockDir(ctx, dir)
 	return r, lock, err
 }

@@ -132,6 +132,7 @@ func (r release) findMirror(ctx context.Context, config map[string]string) (stri
 		return mirror, nil
 	}
 
+	// If this host's own release cannot be found out, debootstrap chooses the mirror.
 	hostSeries, err := provider.SeriesOf("/")
 	if err != nil {
 		return "", nil
@@ -159,8 +160,8 @@ func checkMirror(series, mirror string) error {
 }
 
 // CheckSeries returns an error if machines of the given series cannot boot on this host with the settings in
-// config. This is the case if the series has no tree, and none can be created. If a package is missing, the
-// error names the package to install.
+// config. This is the case if the series has no tree, and none can be created. If a package is missing, the error
+// names the package to install. CheckSeries does not examine a tree that exists or that the settings name.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)
 	if err != nil {

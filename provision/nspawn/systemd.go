@@ -58,16 +58,23 @@ func (systemdManager) isRunning(id string) (bool, error) {
 
 // kill kills all processes of the container's unit, and waits until the unit has ended.
 func (m systemdManager) kill(ctx context.Context, id string) error {
-	if runs, err := m.isRunning(id); err != nil || !runs {
+	runs, err := m.isRunning(id)
+	if err != nil {
 		return err
+	}
+	if !runs {
+		return nil
 	}
 	// An error is ignored, since the unit may already have ended.
 	_, _ = runProgram(ctx, "systemctl", "kill", "--signal=SIGKILL", unitName(id))
 
 	for {
-		runs, err := m.isRunning(id)
-		if err != nil || !runs {
+		runs, err = m.isRunning(id)
+		if err != nil {
 			return err
+		}
+		if !runs {
+			return nil
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return fmt.Errorf("cannot end %s: %w", unitName(id), err)

@@ -55,9 +55,9 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // ensureTree returns the directory tree from which the machine boots. If the settings name a tree, it returns
-// that tree. A machine that has booted before keeps its tree, since its own files are an overlay over that
-// tree. Otherwise ensureTree returns the tree of the series in the cache, and creates it with debootstrap if
-// it is missing. All environments with the same packages share that tree.
+// that tree. A machine that has booted before keeps its tree if that is still in the cache, since its own files
+// are an overlay over that tree. Otherwise ensureTree returns the tree of the series in the cache, and creates
+// it with debootstrap if it is missing. All environments with the same packages share that tree.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)
@@ -75,6 +75,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	// If the machine has not booted before, previous is empty.
 	previous, _ := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base"))
 	isInCache := filepath.Dir(previous) == filepath.Dir(dir)
+	// The operator may have removed the machine's tree from the cache.
 	if isInCache && treeHas(previous, ".") {
 		return previous, checkTree(previous, series)
 	}
@@ -139,7 +140,8 @@ func checkTree(dir, series string) error {
 	return nil
 }
 
-// treeHas reports whether the tree has the file, at this path or below usr/.
+// treeHas reports whether the tree has the file, at this path or below usr/. For the file ".", it reports
+// whether the tree exists.
 func treeHas(dir, file string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -168,8 +170,11 @@ func refuseSeries(series, own string) error {
 // boot, and waits for that process.
 func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, error) {
 	lock, err := osutil.TryLockDir(folder)
-	if err != nil || lock != nil {
+	if err != nil {
 		return lock, err
+	}
+	if lock != nil {
+		return lock, nil
 	}
 
 	fmt.Fprintln(boot, "waiting for the tree, which another process creates")
@@ -205,7 +210,7 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 
 	// An interrupted start may have left a draft.
 	draft := filepath.Join(parent, ".draft")
-	err = osutil.RemoveAllBut(draft, "")
+	err = osutil.RemoveAllBut(draft, "") // "" keeps no entry, but the directory stays
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

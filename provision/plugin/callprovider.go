@@ -32,9 +32,13 @@ func (c *Client) callProvider(
 	limited, cancel := limitCall(ctx, timeout)
 	defer cancel()
 	callErr := s.explainCall(ctx, limited, call(limited, s.client))
-	if callErr == nil || ctx.Err() != nil {
+	if callErr == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
 		return callErr
 	}
+	// The next call starts a new process.
 	if s.hasEnded() {
 		return c.transientError(callErr.Error() + "; restarting it")
 	}
@@ -126,6 +130,7 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 // renewSession starts a provider process as the current session. After a failed start, it returns the error of
 // that start until the next one is due. The caller holds the lock.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
+	// The failures of a different executable or environment do not delay this start.
 	if !wanted.equal(c.backoff.wanted) {
 		c.backoff = restartBackoff{wanted: wanted}
 	}
@@ -138,6 +143,7 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 		c.current = s
 		return nil
 	}
+	// The caller gave up, so the failure shows nothing about the provider.
 	if ctx.Err() != nil {
 		return err
 	}
@@ -247,12 +253,13 @@ type restartBackoff struct {
 	lastErr  error     // the reason of the last failure
 }
 
-// noteEnd records that a process, started at the time began, has ended at the time now because of why. The
-// delay doubles with each failure.
+// noteEnd records that a process, started at the time began, has ended at the time now because of why. The delay
+// doubles with each failure, and is short again after a process that ran for stableUptime.
 func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 	if now.Sub(began) >= stableUptime {
 		b.failures = 0
 	}
+	// The bound of the shift prevents an overflow.
 	b.due = now.Add(min(minRetryDelay<<min(b.failures, 10), maxRetryDelay))
 	b.failures++
 	b.lastErr = why

@@ -77,7 +77,7 @@ func (p *childProcess) runAndWait(started chan<- error, stdout, stderr *os.File)
 	}
 
 	p.exitErr = cmd.Wait()
-	p.expirePipes(drainTimeout)
+	p.expirePipes(drainTimeout) // the time to read the last output
 }
 
 // startCommand starts the process. It retries while the executable is busy, which happens if the executable

@@ -104,7 +104,8 @@ func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, e
 // Start makes the process start an instance. If the process ends during the call, the error is transient, and
 // the caller must repeat the call with the same token.
 func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (i provider.Instance, err error) {
-	err = c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) (err error) {
+	const timeout = 0 // a start can take long, so only ctx limits it
+	err = c.callProvider(ctx, timeout, func(ctx context.Context, p protocol.ProviderClient) (err error) {
 		i, err = receiveStart(ctx, p, spec, boot)
 		return err
 	})
@@ -145,7 +146,8 @@ func receiveStart(
 
 // Stop makes the process stop an instance.
 func (c *Client) Stop(ctx context.Context, instance string) error {
-	return c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) error {
+	const timeout = 0 // a stop can take long, so only ctx limits it
+	return c.callProvider(ctx, timeout, func(ctx context.Context, p protocol.ProviderClient) error {
 		_, err := p.Stop(ctx, &protocol.StopRequest{Instance: toUTF8(instance)})
 		return err
 	})
@@ -160,8 +162,11 @@ func (c *Client) Instances(ctx context.Context) (instances []provider.Instance, 
 		return nil, err
 	}
 	idle, err := c.isIdle(ctx, demand)
-	if err != nil || idle {
+	if err != nil {
 		return nil, err
+	}
+	if idle {
+		return nil, nil
 	}
 
 	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {

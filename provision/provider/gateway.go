@@ -62,6 +62,7 @@ func MakeGatewayDir(environmentDir, machine string) error {
 		return fmt.Errorf("cannot write the record of machine %s's gateway: %w", machine, err)
 	}
 	path := filepath.Join(dir, "environment.yaml")
+	// The record has usually not changed since the last call.
 	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, data) {
 		return nil
 	}

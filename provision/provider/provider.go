@@ -140,7 +140,8 @@ type Record struct {
 	Address     string `json:"address,omitempty"` // empty if the instance has the host's address
 }
 
-// Identity returns a value that distinguishes an instance from a later one in the same directory.
+// Identity implements carry.Identified: the record of a later instance in the same directory keeps no unknown
+// fields of the previous one.
 func (r Record) Identity() any { return [2]string{r.Machine, r.Token} }
 
 // ReadRecord reads the record in the directory. It returns fs.ErrNotExist if there is no record.

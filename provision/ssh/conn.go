@@ -70,6 +70,8 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 		return p.saveHostKey(t, key)
 	}
 
+	// Each attempt accepts only its own algorithms of host keys. With a fingerprint, each of them makes the host
+	// offer a different key.
 	var connectErr error
 	for _, algorithms := range policy.attempts {
 		client, err := p.connect(ctx, t, &ssh.ClientConfig{
@@ -236,6 +238,7 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 		return "", fmt.Errorf("internal error: %w", err)
 	}
 
+	// The word after the shell's command becomes $0, which asRoot runs as the script.
 	words := []string{"sh", "-c", asRoot, string(text)}
 	if c.target.User == "root" {
 		words = []string{"sh", "-c", string(text), "bijou"}

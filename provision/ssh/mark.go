@@ -217,7 +217,8 @@ func (p *Provider) unreadableRecord(machine string, err error) hostRecord {
 	return hostRecord{Machine: machine, unreadable: err}
 }
 
-// Identity returns a value that distinguishes a record from one about a different host or a different start.
+// Identity implements carry.Identified: a record about a different host, or with a different token, keeps no
+// unknown fields of the previous one.
 func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
 
 // writeRecord writes the ledger's record of a machine's host.

@@ -164,7 +164,8 @@ func (p *Provider) readAnswer(host polledHost, facts hostFacts) *provider.Instan
 }
 
 // forgetUnmarked removes the ledger's record of a host that was chosen for a machine but has no mark of this
-// environment. It does nothing during a start or stop of the machine. A start may be about to write the mark.
+// environment. It does nothing for a host without a record, or during a start or stop of the recorded machine. A
+// start may be about to write the mark.
 func (p *Provider) forgetUnmarked(host polledHost) {
 	machine := host.record.Machine
 	if machine == "" {

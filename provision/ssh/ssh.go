@@ -218,7 +218,8 @@ func (t target) address() string { return net.JoinHostPort(t.Host, t.Port) }
 // String returns USER@HOST:PORT, without the fingerprint.
 func (t target) String() string { return t.User + "@" + t.address() }
 
-// parseID parses the ID of an instance, USER@HOST:PORT/MACHINE.
+// parseID parses the ID of an instance, USER@HOST:PORT/MACHINE. It returns an error if the ID has a different
+// form, or if MACHINE is not the ID of a machine that can be started.
 func parseID(id string) (t target, machine string, err error) {
 	where, machine, ok := strings.Cut(id, "/")
 	t, err = parseTarget(where)

@@ -155,12 +155,13 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	}
 	c, err := p.dial(ctx, t)
 	if err != nil && p.isGivenUp(machine) {
+		// Nothing can be removed from the host, and the machine counts as stopped.
 		return p.removeRecord(t, machine)
 	}
 	if err != nil {
 		hint := fmt.Sprintf("bijou retries the stop; if the host is gone for good, empty this file: truncate -s 0 %q",
 			p.ledgerPath(machine))
-		recordErr := p.recordDoubt(t, machine)
+		recordErr := p.recordDoubt(t, machine) // makes sure that the hint's file exists
 		return errors.Join(withHints(err, hint), recordErr)
 	}
 	defer c.close()
@@ -288,6 +289,7 @@ func (p *Provider) packSecretKeys() ([]bundleFile, error) {
 // returns the URL with the paths of the copies of these files on the host. It returns an error if other hosts
 // cannot reach the state.
 func (p *Provider) packCredentials(stateURL string) (remoteURL string, files []bundleFile, err error) {
+	// The state is shared if it is a file in the environment's directory.
 	scheme, _, _ := strings.Cut(stateURL, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
 		return "", nil, withHints(errors.New("the model's state is on this host only, and other hosts cannot reach it"),

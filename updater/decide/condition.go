@@ -58,6 +58,7 @@ func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 
 	a := s.nextIgnoringFindings(now)
 	isStarting := a.Verb == Start
+	// After a recovery, servers may have different versions until the next update, so this wait is a problem.
 	if r == nil && s.Recovery != nil && !isStarting {
 		return Condition{State: Stopped, Why: "recovery waits: " + a.Why, Hint: s.recoveryHint(now)}
 	}
@@ -93,7 +94,7 @@ func (s Snapshot) nextIgnoringFindings(now time.Time) Action {
 }
 
 // conditionWhileRunning judges the fleet during an update. It names the first obstacle to the update, if
-// there is one.
+// there is one. leads says whether an updater leads at the moment.
 func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	r := s.Current
 	c := Condition{State: Updating, Why: "update to " + r.Version + " runs"}
@@ -111,6 +112,7 @@ func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 			s.describeFirstStep(r.Missing)
 		c.Hint = workerHint(r.Missing)
 	case s.recordedGate().Slow && s.isStageRecorded():
+		// A leader has reported the update as slow, and no server has made progress since.
 		atFault, why := s.describeStall()
 		c.Why += ", but nothing moves: " + why
 		c.Hint = diagnoseHint(atFault)
@@ -126,7 +128,8 @@ func (s Snapshot) LeaderIsDueBy(now time.Time) time.Time {
 		return time.Time{}
 	}
 
-	// The clocks of this host and of the former leader's host may differ.
+	// The clocks of this host and of the former leader's host may differ. If due lies too far ahead, the other
+	// clock is wrong, and the hand-over may be old.
 	due := s.HandedOver.At.Add(keyspace.SessionTTL)
 	if !now.Before(due) || due.Sub(now) > 2*keyspace.SessionTTL {
 		return time.Time{}
@@ -145,7 +148,8 @@ func (s Snapshot) describeFirstStep(lrns []int) string {
 	return fmt.Sprintf(", at step %s", w.StepName)
 }
 
-// fleetTroubles returns the problems of servers, workers and updaters.
+// fleetTroubles returns the problems of servers, workers and updaters. It returns none if no server is
+// registered. leads says whether an updater leads at the moment.
 func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 	if len(s.Servers) == 0 {
 		return nil
@@ -213,7 +217,8 @@ func leaderless() Trouble {
 	}
 }
 
-// describeFindings returns all findings as one text.
+// describeFindings returns the findings as one text, with reasons shortened to about maxFailed bytes in all. It
+// counts the findings that did not fit into the record.
 func describeFindings(found record.Degraded) string {
 	var reasons []record.Reason
 	for _, f := range found.Findings {

@@ -57,7 +57,7 @@ func (s Snapshot) serverFindings(lrn int, now time.Time) []record.Finding {
 	}
 	if _, isAlive := s.Present[lrn]; !isAlive {
 		// The worker may be back in a moment, so the recorded findings stay.
-		return s.findingsOfComponents(lrn, nil)
+		return s.findingsOfComponents(lrn, nil) // nil: no component was repaired
 	}
 
 	// If the worker has not inspected its server since the update, nothing is known about the components.
@@ -144,6 +144,7 @@ func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 func (s Snapshot) nextIdle(now time.Time) Action {
 	found := record.NewDegraded(s.Findings(now))
 	tellAt := s.tellAt(found)
+	// Two records without findings are equal, even if only one of the slices is nil.
 	hasChanged := found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded)
 	mustTell := !tellAt.IsZero() && !now.Before(tellAt)
 	// Changed findings are recorded at once, and their alert is written from tellAt on.
@@ -160,6 +161,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		}
 	}
 
+	// Missing space is reported before the decision about an update, which then only waits.
 	if a, isNews := s.reportNoRoom(now); isNews {
 		return a
 	}
@@ -222,6 +224,7 @@ func splitUntold(found record.Degraded) (told, news record.Degraded) {
 		told.Findings[i].Untold = false
 	}
 
+	// The record does not show which of the findings that did not fit are new. They are counted with each report.
 	if len(news.Findings) > 0 {
 		news.More = found.More
 	}
@@ -239,7 +242,7 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt ti
 
 	var news record.Degraded
 	if !tellAt.IsZero() && !now.Before(tellAt) {
-		found, news = splitUntold(found)
+		found, news = splitUntold(found) // the recorded findings now count as reported
 	}
 
 	a.Changes = []updater.Change{updater.Put(keys.Degraded, found)}
@@ -288,6 +291,7 @@ const repairCooldown = time.Hour
 // repair, or comes back soon, is repaired again only at an operator's request.
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
+	// notTriedYet is called only if canRepair is true. Then last has succeeded, and has a time of its end.
 	notTriedYet := func(f record.Finding) bool {
 		wasSkipped := len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
 		cameLater := f.Since.After(last.EndedAt.Add(repairCooldown))
@@ -318,8 +322,8 @@ func (s Snapshot) findingsToRepair(now time.Time) []record.Finding {
 	})
 }
 
-// repairComponents returns the components to repair. It returns nil if a server's worker itself differs,
-// since the state of its components is then unknown.
+// repairComponents returns the components to repair. It returns nil, which stands for all components, if a
+// server's worker itself differs, since the state of its components is then unknown.
 func (s Snapshot) repairComponents(now time.Time) (names []string) {
 	for _, f := range s.findingsToRepair(now) {
 		if f.Component == "" {

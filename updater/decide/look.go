@@ -22,9 +22,9 @@ type Look struct {
 
 // NoteLook returns the changes that record the result of a check for releases. recorded is the failure of the
 // previous check, or nil if that check succeeded. NoteLook adds an alert if a different release than at the
-// previous checks cannot be fetched, if checks have failed for too long, and when checks work again. It adds each
-// alert once. The caller must write all
-// changes in one transaction, since the record of the failure shows which alerts were written.
+// previous checks cannot be fetched, if checks have failed for too long, and when checks work again after such an
+// alert. It adds each alert once. The caller must write all changes in one transaction, since the record of the
+// failure shows which alerts were written.
 func NoteLook(recorded *record.CheckFailure, l Look) []updater.Change {
 	if l.Failure == "" {
 		return endFailure(recorded, l)

@@ -36,9 +36,11 @@ func Next(s Snapshot, now time.Time) Action {
 	return s.nextWhileRunning(now)
 }
 
-// nextRequest decides whether to start an update now. It waits if there is no version to install, not enough
-// free space for it, a pause, or a closed window.
+// nextRequest decides whether to start an update now. It waits if there is no server, no version to install, not
+// enough free space for it, a pause, or a closed window. It also waits while the version is refused, or while the
+// digests of its files are not yet known or not accepted.
 func (s Snapshot) nextRequest(now time.Time) Action {
+	// An update would wait in vain for a server whose worker has never been seen.
 	s = s.withSeenServers()
 	if len(s.Servers) == 0 {
 		return newWaitForChange("no worker of a registered boot server has ever been seen")
@@ -97,10 +99,12 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 
 	switch {
 	case to == "" && s.Repair != nil && s.repairReason() != "":
+		// An operator's repair installs the servers' own version, so it needs no release.
 		return s.Current.Version, byRepair, ""
 	case to == "":
 		return "", "", why
 	case s.Current == nil && s.Recovery != nil:
+		// A new update always begins, since the stopped one may have left servers with different versions.
 		return to, byRecovery, ""
 	case s.Current == nil || !release.Same(to, s.Current.Version):
 		return to, by, ""
@@ -109,6 +113,7 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	case s.Replaced() != "":
 		return "", "", s.Replaced()
 	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
+		// Servers were added or removed since the last update.
 		return s.Current.Version, byServers, ""
 	case s.repairReason() != "":
 		return s.Current.Version, s.repairReason(), ""
@@ -141,6 +146,7 @@ func (s Snapshot) OfferedVersion() (to, by, why string) {
 		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which the servers run",
 			s.Release, s.currentVersion())
 	case s.isOlder(s.Release):
+		// An older release is no reason to go back, so the servers should keep their version.
 		return s.Current.Version, byRelease, ""
 	}
 
@@ -171,8 +177,9 @@ func (s Snapshot) currentVersion() string {
 	return cmp.Or(s.LastVersion(), s.OwnVersion)
 }
 
-// Refusal explains why the leader would not install the version that an operator requests. It returns "" if
-// the leader would install it.
+// Refusal explains why the leader would not install the version that an operator requests, because the version is
+// older than that of the servers. It returns "" for any other version, and if downgrade is set, which says that the
+// operator allows an older version.
 func (s Snapshot) Refusal(version string, downgrade bool) string {
 	if !s.isOlder(version) || downgrade {
 		return ""
@@ -245,6 +252,7 @@ func (s Snapshot) requester(by string) string {
 	case by == byRecovery && s.Recovery != nil:
 		return s.Recovery.By
 	case by == byRepair:
+		// dueVersion returns byRepair only if Repair is set.
 		return s.Repair.Who
 	}
 
@@ -329,7 +337,7 @@ func (s Snapshot) Refusals() (all []record.Refusal) {
 func (s Snapshot) IsNews(version string) bool { return release.Newer(version, s.currentVersion()) }
 
 // IsEverywhere reports whether all registered servers have that version, so that no server must install it.
-// It also returns true if the running or last update is to that version.
+// It also returns true if the running or last update is to that version, or if no server is registered.
 func (s Snapshot) IsEverywhere(version string) bool {
 	if s.Current != nil && release.Same(s.Current.Version, version) {
 		return true

@@ -31,7 +31,8 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	}
 
 	slowest := s.slowestRecord()
-	if slowest.Step < 0 {
+	allFinished := slowest.Step < 0
+	if allFinished {
 		return s.finishRequest(now)
 	}
 
@@ -116,6 +117,7 @@ func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, n
 // times: the deadline, the end of a timeout, and the time when the leader must record its wait.
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	wake := deadline
+	// The leader records its wait only if it has observed the stage.
 	noteDue := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval())
 	if !s.StageSince.IsZero() && noteDue.Before(wake) {
 		wake = noteDue

@@ -69,6 +69,8 @@ func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now 
 	if m.afterOutage {
 		m.afterOutage = false
 		m.ForgetServers()
+		// The wait begins now, as if this leader had just seen progress. A recorded wait from before the outage
+		// does not count.
 		m.stage = newStage(*s)
 		m.stageSince = now
 		m.witnessed = true
@@ -108,6 +110,7 @@ func (m *Observations) updateStage(s Snapshot, now time.Time) {
 	case m.stage:
 		// No server has made progress.
 	default:
+		// This leader has seen the progress only if it has also seen an earlier stage of this attempt.
 		m.witnessed = current.id == m.stage.id && current.attempt == m.stage.attempt
 		m.stage = current
 		m.stageSince = now

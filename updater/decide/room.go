@@ -22,6 +22,7 @@ const maxRoomAge = time.Hour
 // NoRoom explains which servers do not have enough free space for the next version. It returns nil if all
 // servers have enough space, if their space is unknown, or if no update would begin anyway.
 func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
+	// While an update runs or is stopped, no other update begins.
 	if s.Current != nil && !s.Current.Succeeded() {
 		return nil
 	}
@@ -131,6 +132,7 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 // lacksOf returns the file systems of one server that have less free space than the update needs there.
 func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (all []record.Lack) {
 	u := newRoomUse(i.Room)
+	// If the worker names no package, pkg is empty, and n lists no size and no files for it.
 	pkg, _ := release.ParsePackage(p.Package)
 	if !release.Same(p.Version, n.Version) {
 		u.addRelease(pkg, n.Packages[p.Package])
@@ -141,6 +143,7 @@ func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (al
 
 	for _, index := range slices.Sorted(maps.Keys(u.peak)) {
 		peak := u.peak[index]
+		// A file system to which the update writes nothing needs no reserve either.
 		if peak == 0 {
 			continue
 		}

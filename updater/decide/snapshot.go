@@ -255,8 +255,11 @@ func (s *Snapshot) readCurrentEntry(v *keyspace.View) (err error) {
 // without a current request.
 func (s *Snapshot) readLastEntry(v *keyspace.View) error {
 	kvs, err := v.List(keys.AllHistory)
-	if err != nil || len(kvs) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(kvs) == 0 {
+		return nil
 	}
 
 	// The keys are sorted, so the newest entry comes last.

@@ -99,7 +99,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 	}
 }
 
-// waitingGate returns the gate's record with the time without progress.
+// waitingGate returns the gate's record with the time without progress. It opens the same step as before.
 func (s Snapshot) waitingGate(waited time.Duration) record.Gate {
 	r := s.Current
 	return record.Gate{
@@ -137,6 +137,7 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	atFault, why := s.describeStall()
 	message := fmt.Sprintf("update to %s is slow: no progress for %s; %s", s.Current.Version, waited, why)
 	alert := s.newAlert(now, record.AlertSlow, withHint(message, diagnoseHint(atFault)))
+	// Several steps of an attempt can be slow, and each needs its own alert.
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, gate.Step)
 	alert.Servers = record.Blame(atFault)
 

@@ -63,6 +63,7 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if _, err := os.Lstat(into); err != nil {
 		return os.Rename(draft, into)
 	}
+	// A rename cannot replace a directory that is not empty. After the exchange, draft is the previous one.
 	if err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, into, unix.RENAME_EXCHANGE); err != nil {
 		return err
 	}
@@ -72,6 +73,7 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 
 // switchTo points the symlink at the release. It then removes all other releases, except the previous one.
 func switchTo(f release.File) error {
+	// Finish a switch that was interrupted. The directory that it has replaced still has the draft's name.
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
@@ -160,6 +162,7 @@ func removeAllBut(dir string, keeps func(name string) bool) error {
 		return nil
 	}
 
+	// After any other error, entries has those that could be read.
 	for _, e := range entries {
 		if !keeps(e.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))

@@ -29,7 +29,8 @@ func artifactID(a *release.Artifact) string {
 	return "image " + a.Image
 }
 
-// fetchArtifact downloads the component's artifact.
+// fetchArtifact downloads the component's artifact, without a change to the running version. It also unpacks an
+// archive, next to that version. It does nothing if the component has no artifact.
 func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
@@ -45,7 +46,9 @@ func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	return pullImage(ctx, a.Image)
 }
 
-// installArtifact installs the downloaded artifact of the component.
+// installArtifact installs the downloaded artifact of the component: it switches the symlink to an archive,
+// installs a package, or records the name of an image for the component's unit. It does nothing if there is no
+// artifact.
 func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
@@ -158,7 +161,8 @@ func runEngine(ctx context.Context, args ...string) error {
 
 // pullImage pulls a container image, unless this host already has it.
 func pullImage(ctx context.Context, image string) error {
-	if runEngine(ctx, "image", "inspect", image) == nil {
+	isThere := runEngine(ctx, "image", "inspect", image) == nil
+	if isThere {
 		return nil
 	}
 	if err := runEngine(ctx, "pull", image); err != nil {

@@ -94,8 +94,11 @@ func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, erro
 // Prepare downloads the files that an update needs. It does not affect running services.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
 	needed, err := h.NeedsUpdate(ctx, c)
-	if err != nil || !needed || c.Artifact == nil {
+	if err != nil {
 		return err
+	}
+	if !needed || c.Artifact == nil {
+		return nil
 	}
 	return h.fetchArtifact(h.withTimeout(ctx, c), c)
 }
@@ -131,7 +134,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	h.noteInstalled(ctx, &next, c.Artifact)
+	h.noteInstalled(ctx, &next, c.Artifact) // sets the fields that later checks compare; does not write them
 
 	// Read the inputs before the restart. If they change later, the component needs another update.
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {

@@ -86,8 +86,11 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
 	exists, err := s.exists(ctx, "assets/"+asset+"/meta")
-	if err != nil || exists {
+	if err != nil {
 		return err
+	}
+	if exists {
+		return nil
 	}
 	if err := pullImage(ctx, image); err != nil {
 		return err
@@ -107,8 +110,11 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 // uploadOS uploads an operating system's kernel and initrd to sabakan, unless sabakan has them.
 func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error {
 	ids, err := s.listIDs(ctx, "images/coreos")
-	if err != nil || ids[o.ID] {
+	if err != nil {
 		return err
+	}
+	if ids[o.ID] {
+		return nil
 	}
 
 	kernel, err := h.download(ctx, o.Kernel)
@@ -170,8 +176,11 @@ func addFile(w *tar.Writer, name, path string) error {
 // uploadIgnition uploads an ignition file to sabakan, unless sabakan has it.
 func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
 	ids, err := s.listIDs(ctx, "ignitions/"+i.Role)
-	if err != nil || ids[i.ID] {
+	if err != nil {
 		return err
+	}
+	if ids[i.ID] {
+		return nil
 	}
 	path, err := h.download(ctx, i.File)
 	if err != nil {
@@ -202,8 +211,8 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 	return s.client.Do(req)
 }
 
-// get reads a JSON document from sabakan into the value to which into points. It returns false if the
-// document does not exist.
+// get reads a JSON document from sabakan into the value to which into points. It returns false and no error if the
+// document does not exist. With an error, exists means nothing.
 func (s sabakan) get(ctx context.Context, path string, into any) (exists bool, err error) {
 	resp, err := s.call(ctx, http.MethodGet, path, nil, 0)
 	if err != nil {
@@ -241,7 +250,8 @@ func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	return s.get(ctx, path, &anything)
 }
 
-// listIDs reads a list of IDs, or of objects with a field "id".
+// listIDs reads a list of IDs, or of objects with a field "id". It ignores elements of any other form. It returns
+// an empty map if sabakan does not have the list.
 func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, error) {
 	var list []json.RawMessage
 	if _, err := s.get(ctx, path, &list); err != nil {

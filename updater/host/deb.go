@@ -54,9 +54,10 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 
 	program := filepath.Join(draft, executable)
 	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
-		return h.keepOrigin(p, "")
+		return h.keepOrigin(p, "") // "" stands for a package without the program
 	}
 
+	// Without this file, the program uses its built-in manifest.
 	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
 	if _, err := os.Lstat(manifest); err == nil {
 		if err := checkVersion(manifest, p.Version); err != nil {
@@ -84,7 +85,8 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if err != nil {
 		return nil
 	}
-	// Without output, no installation is incomplete.
+	// Without output, no installation is incomplete. If the audit fails, an installation may be incomplete, and
+	// the commands below do no harm if none is.
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
@@ -98,6 +100,7 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if err := h.runDpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish a previous installation: %w", err)
 	}
+	// Only neco's own package is at hand here.
 	if _, err := os.Stat(own); err != nil || !needsReinstall(ctx, "neco") {
 		return nil
 	}
@@ -133,13 +136,17 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 
 	for {
 		err := retryHung(ctx, func(ctx context.Context) error { return h.services.RunDetached(ctx, d) })
-		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
+		if err == nil {
+			return nil
+		}
+		if !strings.Contains(err.Error(), dpkgLocked) {
 			return err
 		}
 
 		slog.Warn("waits until nobody else uses dpkg", "error", err)
 		doing.Say("waits until nobody else uses dpkg: %v", err)
 		if backoff.Sleep(ctx, dpkgRetryInterval) != nil {
+			// ctx is done, and dpkg's own error says why nothing was installed.
 			return err
 		}
 	}

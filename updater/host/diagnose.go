@@ -44,6 +44,7 @@ const minFreePercent = 5
 // the clock. It changes nothing.
 func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.Diagnosis) {
 	for _, c := range m.Components {
+		// The checks below look only at these parts.
 		if len(c.Services) == 0 && c.Health == nil && c.Artifact == nil {
 			continue
 		}
@@ -53,6 +54,7 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 			f.How = err.Error()
 			f.Bad = true
 		}
+		// If this fails, the result still shows the component's health.
 		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {
 			f.How += "; the installed version is not that of this plan"
 		}
@@ -95,6 +97,7 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
 	switch {
 	case err != nil:
+		// Nothing is known about the clock, so this is not a problem.
 		f.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
 	case strings.TrimSpace(string(out)) != "yes":
 		f.How += "; it is not synchronised"
@@ -196,7 +199,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 }
 
 // Files returns the contents of a unit's file and of its drop-ins, except the drop-in with which this package
-// keeps a unit stopped.
+// keeps a unit stopped. A file that no longer exists counts as empty.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
 	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)

@@ -45,7 +45,7 @@ type Host struct {
 	directClient   *http.Client // uses no proxy
 }
 
-// New returns a Host, and creates the Host's directory if it is missing.
+// New returns a Host, and creates the Host's directory if it is missing. Without o.Services, the Host uses systemd.
 func New(o Options) (*Host, error) {
 	for _, d := range []string{"components", "downloads"} {
 		if err := osutil.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
@@ -62,6 +62,7 @@ func New(o Options) (*Host, error) {
 	}
 
 	h.directClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	// These are the defaults until the caller has read the configuration.
 	if err := h.Configure(record.Config{}); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type Package struct {
 // with bijou and manifest.yaml. Running processes keep their program, but a package may restart them. A
 // program that does not run on this host, or has a different version, is not installed.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
-	ctx = h.withTimeout(ctx, release.Component{})
+	ctx = h.withTimeout(ctx, release.Component{}) // the default timeout for each command
 	if p.Form == release.Deb {
 		if err := h.tryDeb(ctx, p, executable); err != nil {
 			return err

@@ -26,7 +26,7 @@ func originsFile(dir string) string { return filepath.Join(dir, "installed.json"
 
 // keepOrigin records the release from which a program comes. program is the path of the program, or "" if the
 // package has no program. keepOrigin must be called before the program is installed, so that a running
-// program finds its own origin in the record, even after a crash.
+// program finds its own origin in the record, even after a crash. The record keeps the last maxOrigins origins.
 func (h *Host) keepOrigin(p Package, program string) error {
 	newest := origin{Version: p.Version, Sums: p.Sums}
 	if program != "" {
@@ -54,8 +54,11 @@ func (h *Host) keepOrigin(p Package, program string) error {
 func InstalledSums(dir, program, version string) (string, error) {
 	var origins []origin
 	_, err := jsonfile.Read(originsFile(dir), &origins)
-	if err != nil || len(origins) == 0 {
+	if err != nil {
 		return "", err
+	}
+	if len(origins) == 0 {
+		return "", nil
 	}
 
 	digest, _, err := osutil.DigestFile(program)
@@ -63,6 +66,7 @@ func InstalledSums(dir, program, version string) (string, error) {
 		return "", err
 	}
 	for _, o := range origins {
+		// The digest is "" if the package did not contain the program.
 		isSameProgram := o.Program == digest || o.Program == ""
 		if isSameProgram && release.Same(o.Version, version) {
 			return o.Sums, nil

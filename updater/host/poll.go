@@ -18,8 +18,12 @@ const (
 // watched. If ctx is done, it returns the cause.
 func poll(ctx context.Context, check func() (done bool, err error)) error {
 	for interval := minPollInterval; ; interval = min(2*interval, maxPollInterval) {
-		if done, err := check(); done || err != nil {
+		done, err := check()
+		if err != nil {
 			return err
+		}
+		if done {
+			return nil
 		}
 		if backoff.Sleep(ctx, interval) != nil {
 			return context.Cause(ctx)

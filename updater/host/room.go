@@ -23,15 +23,20 @@ const maxInstalled = 128
 // maxInstalled components, it returns no file systems and no digests.
 func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[string]string, err error) {
 	installed, err = h.installedSums()
-	if err != nil || len(installed) > maxInstalled {
+	if err != nil {
 		return nil, nil, err
+	}
+	// Without the digests, the leader would count files that are already installed. So it gets no free space
+	// either.
+	if len(installed) > maxInstalled {
+		return nil, nil, nil
 	}
 
 	l := roomList{index: map[uint64]int{}}
 	if err := l.add(record.RoomDownloads, h.dir); err != nil {
 		return nil, nil, err
 	}
-	// The first room is that of the downloads.
+	// The first room is that of the downloads. The space of the worker's own downloads counts as free.
 	l.rooms[0].Free += h.reusableBytes()
 	if err := l.add(record.RoomPackages, "/"); err != nil {
 		return nil, nil, err

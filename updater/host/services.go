@@ -118,14 +118,17 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
 
-	return err == nil, err
+	return true, nil
 }
 
-// RunDetached runs the command in a new session, and waits until the command ends. It first waits until no
-// other command with the same log is running. It returns an error with the end of the log if the command
-// fails. If ctx is done first, the command continues. The exception is a command that has exceeded its
-// timeout, which is killed.
+// RunDetached runs the command in a new session, and waits until the command ends. It first waits until no other
+// command with the same log is running. It returns an error with the end of the log if the command fails. If ctx
+// is done first, the command continues. The exception is a command that has exceeded its timeout, which is
+// killed. RunDetached ignores d.Join and d.Resume, since the result of an earlier command is not kept.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	lock, err := awaitLock(ctx, d.Log+".lock")
 	if err != nil {
@@ -181,7 +184,10 @@ func awaitLock(ctx context.Context, path string) (lock *os.File, err error) {
 		if errors.Is(err, osutil.ErrLocked) {
 			return false, nil
 		}
-		return err == nil, err
+		if err != nil {
+			return false, err
+		}
+		return true, nil
 	})
 	return lock, err
 }

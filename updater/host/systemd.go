@@ -27,6 +27,7 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 	defer doing.End()
 	err := callOnce(ctx, do)
 	for tries := 0; isDisconnected(err) && tries < maxReconnects; tries++ {
+		// If ctx is done, the call fails at once.
 		_ = backoff.Sleep(ctx, maxPollInterval)
 		err = callOnce(ctx, do)
 	}
@@ -152,8 +153,11 @@ func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 	return poll(ctx, func() (bool, error) {
 		f, err := readState(ctx, c, unit)
-		if err != nil || f.job {
+		if err != nil {
 			return false, err
+		}
+		if f.job {
+			return false, nil
 		}
 		if f.active == "failed" {
 			return false, fmt.Errorf("the unit has failed; to see why: journalctl -u %s", unit)
@@ -225,8 +229,10 @@ func (s Systemd) IsActive(ctx context.Context, unit string) (isActive bool, err 
 }
 
 // RunDetached runs the command as a transient unit, which outlives this process, and waits for its end. It first
-// waits for the end of a unit of the same name, since systemd runs only one at a time. If that unit ran the same
-// command, and d.Join or d.Resume asks for its result, RunDetached returns this result and starts nothing.
+// waits for the end of a unit of the same name, since systemd runs only one at a time. In two cases it returns
+// the result of that unit and starts nothing: with d.Join, if the unit was still running the same command, and
+// with d.Resume, if the same command has failed there. If the timeout in ctx ends one of the waits, RunDetached
+// kills the unit.
 func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 
@@ -254,7 +260,7 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 			}
 		}
 
-		forgetTransient(ctx, c, unit)
+		forgetTransient(ctx, c, unit) // a later call must not find this result again
 		if failed {
 			return fmt.Errorf("the unit has failed: %s", readLogTail(d.Log))
 		}
@@ -263,8 +269,9 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	})
 }
 
-// killHung kills all processes of the transient unit if err shows that the command has exceeded its timeout.
-// It returns err, with the end of the log if it has killed the processes.
+// killHung kills all processes of the transient unit if err shows that the command has exceeded its timeout. It
+// then makes systemd forget the unit, so that a retry can start it again. It returns err, with the end of the log
+// if it has killed the processes.
 func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
 	if _, isHung := errors.AsType[hungError](err); !isHung {
 		return err
@@ -292,6 +299,7 @@ func hasTitle(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
 
 // startTransient starts a command as a transient unit, so that it survives this process.
 func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
+	// A previous unit of this name stays until it is forgotten, and would prevent the start.
 	forgetTransient(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
 	properties := []sd.Property{

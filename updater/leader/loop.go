@@ -67,6 +67,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 
 			if a.Verb == decide.Wait {
 				clock.WaitUntil(ctx, feed.Ready(), observations.WallTime(a.Until))
+				// Let more changes arrive, so that one decision serves them all.
 				_ = backoff.Sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}
@@ -89,8 +90,9 @@ func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) err
 }
 
 // followKeys calls act at once. It calls act again whenever one of the keys has changed, or at the time that
-// the last call of act returned. A name that ends with a slash stands for all keys below it. followKeys
-// returns when act returns an error that ends the leadership.
+// the last call of act returned. A zero time never comes. A name that ends with a slash stands for all keys below
+// it. followKeys returns an error of act only if the error ends the leadership, and ignores all others. It returns
+// nil when ctx is done.
 func (l leader) followKeys(ctx context.Context, names []string, act func() (until time.Time, err error)) error {
 	feed := updater.NewChangeFeed(l.Store, names...)
 	return withFeed(ctx, feed, func() error {
@@ -124,10 +126,15 @@ func (l leader) actOnCache(
 	if a.Verb == decide.Wait {
 		return a, nil
 	}
-	if opened, err := l.tryOpenGate(ctx, cache, a); opened || err != nil {
+	opened, err := l.tryOpenGate(ctx, cache, a)
+	if err != nil {
 		return a, err
 	}
+	if opened {
+		return a, nil
+	}
 
+	// The transaction may change records that are in the cache.
 	cache.stale = true
 	return l.actInTransaction(ctx, observations)
 }
@@ -143,8 +150,12 @@ func (l leader) tryOpenGate(ctx context.Context, cache *snapshotCache, a decide.
 	// An Open writes only the gate.
 	gate := a.Changes[0]
 	revision, err := l.leadership.PutIf(ctx, keys.Current, cache.requestRevision, gate.Key, gate.Value)
-	if revision == 0 || err != nil {
+	if err != nil {
 		return false, err
+	}
+	isWritten := revision != 0
+	if !isWritten {
+		return false, nil
 	}
 
 	cache.snapshot.Gate, _ = gate.Value.(record.Gate)
@@ -169,6 +180,7 @@ func (l leader) actInTransaction(ctx context.Context, observations *decide.Obser
 			return err
 		}
 
+		// The cached snapshot lacks the activities, which change often. They only show who is at fault, and why.
 		s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities)
 		if err != nil {
 			return err
@@ -193,7 +205,8 @@ type heartbeat struct {
 
 // newHeartbeat returns the heartbeat for the snapshot at the given time.
 func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
-	return heartbeat{State: s.Condition(now, true).State, Version: s.LastVersion(), At: now}
+	const leads = true // only a leader sends heartbeats
+	return heartbeat{State: s.Condition(now, leads).State, Version: s.LastVersion(), At: now}
 }
 
 // sendHeartbeats sends a heartbeat at each interval. It does not retry a failed heartbeat.
@@ -211,14 +224,20 @@ func (l leader) sendHeartbeat(ctx context.Context) error {
 	var s decide.Snapshot
 	err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
 		s.Config, err = updater.LoadConfig(view)
-		if err != nil || s.Config.Heartbeat == "" {
+		if err != nil {
 			return err
+		}
+		if s.Config.Heartbeat == "" {
+			return nil
 		}
 		s, err = decide.Load(view, l.Version)
 		return err
 	})
-	if err != nil || s.Config.Heartbeat == "" {
+	if err != nil {
 		return err
+	}
+	if s.Config.Heartbeat == "" {
+		return nil
 	}
 
 	to := receiver{
@@ -232,7 +251,7 @@ func (l leader) sendHeartbeat(ctx context.Context) error {
 // sweepInterval is how often the leader removes data from the store that is no longer needed.
 const sweepInterval = 10 * time.Minute
 
-// sweepStore sweeps the store at intervals.
+// sweepStore makes the store remove data that it no longer needs, at intervals. It returns only when ctx is done.
 func (l leader) sweepStore(ctx context.Context) error {
 	for {
 		if err := l.Store.SweepStore(ctx); err != nil && ctx.Err() == nil {
@@ -302,6 +321,7 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 		// The snapshot was read after this change.
 		return true
 	case !c.IsComplete():
+		// The change does not contain the new value.
 		return false
 	case c.Key == keys.Gate:
 		f.snapshot.Gate = record.Gate{}

@@ -21,8 +21,9 @@ import (
 	"bijou/updater/release"
 )
 
-// sendAlerts sends the alerts in the outbox, the oldest first, and removes each alert that was sent. If the
-// process is killed between sending and removing an alert, the next leader sends the alert again.
+// sendAlerts sends the alerts in the outbox, the oldest first, and removes each alert that was sent. It does so
+// whenever the outbox has changed, and retries failed deliveries after growing delays. If the process is killed
+// between sending and removing an alert, the next leader sends the alert again.
 func (l leader) sendAlerts(ctx context.Context) error {
 	p := alertSender{leader: l, sent: map[delivery]bool{}}
 	failures := 0
@@ -55,8 +56,9 @@ type alertSender struct {
 	failed map[string]bool // the receivers that have failed in this round
 }
 
-// sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has received it.
-// The returned error joins the errors of all failed deliveries.
+// sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has received it. The
+// returned error joins the errors of all failed deliveries. If the store cannot be read, or an alert cannot be
+// removed, sendAll stops and returns only that error.
 func (p alertSender) sendAll(ctx context.Context) error {
 	config, alerts, err := p.readOutbox(ctx)
 	if err != nil {
@@ -64,7 +66,7 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	}
 
 	var failures error
-	p.failed = map[string]bool{}
+	p.failed = map[string]bool{} // the receivers that fail in this round
 
 	for _, a := range alerts {
 		if ctx.Err() != nil {

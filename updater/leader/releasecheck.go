@@ -65,12 +65,13 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	}
 	needsReleases := config.WantsReleases() || q.wanted != ""
 	if !namesSource(config) || !needsReleases {
+		// The next query that needs a check then differs, and is made at once.
 		c.lastQuery = query{}
 		return time.Time{}, nil
 	}
 
 	if q.source() != c.lastQuery.source() {
-		// The next check opens the new source.
+		// The next check opens the new source. The failures were those of the previous source.
 		c.close()
 		c.failures = 0
 	}
@@ -78,6 +79,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 		return c.nextCheck(config), nil
 	}
 
+	// A check that fails also answers the query. nextCheck gives the time of its retry.
 	c.lastQuery = q
 	if err := c.checkNow(ctx, config); err != nil {
 		return time.Time{}, err
@@ -91,8 +93,11 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
 		config, err = updater.LoadConfig(v)
-		if err != nil || !namesSource(config) {
+		if err != nil {
 			return err
+		}
+		if !namesSource(config) {
+			return nil
 		}
 		s, err := decide.Load(v, c.Version)
 		if err != nil {
@@ -256,8 +261,8 @@ type checkResult struct {
 	withdrawn *record.Withdrawn // the version that servers have, if it is no longer published
 }
 
-// refuse records that the release cannot be installed if err is a RefusedError, and returns true. For any
-// other err it returns false.
+// refuse records that the release cannot be installed if err is a RefusedError, and returns true. It records each
+// version once, and at most record.MaxRefusals in all. For any other err, also nil, it returns false.
 func (f *checkResult) refuse(version string, err error) bool {
 	refused, ok := errors.AsType[release.RefusedError](err)
 	if !ok {
@@ -366,6 +371,7 @@ func findWithdrawn(s decide.Snapshot, releases []release.Release) *record.Withdr
 	}
 
 	w := record.Withdrawn{Version: s.Current.Version}
+	// In staging, pre-releases also count.
 	if best, ok := release.Choose(record.EnvStaging, s.Config.TagPrefix, releases); ok {
 		w.Newest = best.Version.String()
 	}
@@ -514,8 +520,8 @@ func otherPackages(s decide.Snapshot) (all []release.Package) {
 	return all
 }
 
-// putRefusals records the refused releases, and writes one alert for each. The record shows which releases
-// were reported, and is written in the same transaction.
+// putRefusals replaces the record of refused releases, and writes one alert for each release that was not in the
+// record. So the record shows which releases were reported, and is written in the same transaction.
 func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	recorded, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
 	if err != nil {
@@ -581,7 +587,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	}
 
 	isKnown := recorded != nil && recorded.Version == f.published.Version && recorded.Digests == f.published.Digests
-	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced()
+	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced() // reads only these fields
 	if !isKnown && why != "" {
 		if err := putReplacedAlert(tx, *f.published, why); err != nil {
 			return err

@@ -209,7 +209,8 @@ func startMetrics(r *metrics.Registry) {
 	measureFleet(r, decide.Snapshot{})
 }
 
-// measureFleet updates the metrics of the fleet from the last snapshot.
+// measureFleet replaces all metrics of the fleet with those of the snapshot, so that servers that are gone leave no
+// metrics.
 func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	if r == nil {
 		return

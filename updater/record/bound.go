@@ -31,8 +31,8 @@ const (
 	maxListed = 20
 )
 
-// Shorten returns the text if it needs at most limit bytes in JSON. Otherwise it cuts the text to that limit
-// and appends the number of missing bytes.
+// Shorten returns the text if it needs at most limit bytes in JSON. Otherwise it cuts the end of the text and
+// appends the number of missing bytes, so that both together fit into the limit.
 func Shorten(text string, limit int) string {
 	cost := 0
 	for _, r := range text {
@@ -45,9 +45,9 @@ func Shorten(text string, limit int) string {
 	return text
 }
 
-// shortenAt cuts the text to the limit and appends the number of missing bytes.
+// shortenAt cuts the text and appends the number of missing bytes, so that both together fit into the limit.
 func shortenAt(text string, limit int) string {
-	const suffixSize = len(" (and 1000000000 bytes more)")
+	const suffixSize = len(" (and 1000000000 bytes more)") // the space for the longest suffix
 	cost := 0
 	for i, r := range text {
 		cost += jsonSize(r)

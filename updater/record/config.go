@@ -72,7 +72,7 @@ func FindSetting(key string) (Setting, error) {
 }
 
 // Check returns the value in its stored form. If the value is not valid, it returns an error that explains
-// valid values.
+// valid values. An empty value is valid only for tag-prefix, where it accepts any prefix.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: no value given: %s", s.Key, s.Help)
@@ -189,6 +189,7 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return "", errors.New("it is not a JSON string")
 	}
+	// An empty value stands for no value, but Check would refuse it.
 	if value == "" {
 		return "", nil
 	}

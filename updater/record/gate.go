@@ -26,7 +26,7 @@ type Gate struct {
 	Progress int `json:"progress,omitempty"`
 }
 
-// Identity distinguishes a gate from the next one, since the leader opens a separate gate for each step.
+// Identity implements carry.Identified: the gate of another step keeps no unknown fields of the previous one.
 func (g Gate) Identity() any {
 	return [4]int64{int64(g.Request), g.StartedAt.UnixNano(), int64(g.Attempt), int64(g.Step)}
 }
@@ -36,7 +36,8 @@ func (g Gate) IsAbout(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }
 
-// OpenStep returns the last step that the gate opens in the request. It returns 0 if the gate opens no step.
+// OpenStep returns the last step that the gate opens in the request. It returns 0 if the gate is about a different
+// request, or opens no step. A gate of an earlier attempt counts, since a retry does not close gates.
 func (g Gate) OpenStep(r Request) int {
 	if g.Request != r.ID || !g.StartedAt.Equal(r.StartedAt) {
 		return 0

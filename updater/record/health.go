@@ -29,7 +29,8 @@ type Inventory struct {
 	Installed map[string]string `json:"installed,omitempty"`
 }
 
-// KnowsHealth reports whether Ill is complete. If Ill is not complete, no component counts as healthy or ill.
+// KnowsHealth reports whether Ill is complete, which HealthAt shows. If Ill is not complete, no component counts as
+// healthy or ill.
 func (i Inventory) KnowsHealth() bool { return !i.HealthAt.IsZero() && i.HealthAt.Equal(i.At) }
 
 // Finding is one difference from the state that the last update left.
@@ -44,8 +45,9 @@ type Finding struct {
 	Untold bool `json:"untold,omitempty"`
 }
 
-// Identity distinguishes a finding from others. It leaves out the reason of an ill component, since the
-// reason can change with each check.
+// Identity distinguishes a finding from others, for Same, and for carry.Identified, by which a record's findings
+// keep unknown fields. It leaves out the reason of an ill component, since the reason can change with each
+// check.
 func (f Finding) Identity() any {
 	f.Since = time.Time{}
 	f.Untold = false

@@ -25,7 +25,8 @@ type CheckFailure struct {
 // the leader's machine was suspended.
 const minOverdueTries = 3
 
-// IsOverdue reports whether checks for releases have failed for maxAge or longer.
+// IsOverdue reports whether checks for releases have failed for maxAge or longer, and at least minOverdueTries
+// times. It returns false if an earlier version has written f without the time of the first failure.
 func (f CheckFailure) IsOverdue(maxAge time.Duration) bool {
 	return f.Tries >= minOverdueTries && !f.Since.IsZero() && f.At.Sub(f.Since) >= maxAge
 }

@@ -37,7 +37,7 @@ type Request struct {
 	Missing []int `json:"missing,omitempty"`
 }
 
-// Identity distinguishes a request from the one that replaces it.
+// Identity implements carry.Identified: a new request keeps no unknown fields of the previous one.
 func (r Request) Identity() any { return [2]int64{int64(r.ID), r.StartedAt.UnixNano()} }
 
 // Ended reports whether the request has ended, with success or failure, and its report was written.
@@ -140,7 +140,8 @@ type Contents struct {
 	Message string `json:"message,omitempty"` // why the step failed
 }
 
-// Identity distinguishes a result from the next one, which may come from another server.
+// Identity implements carry.Identified: a different result, which may come from another server, keeps no unknown
+// fields of the previous one.
 func (c Contents) Identity() any { return c }
 
 // Digests are the SHA-256 digests of a release's files, in hexadecimal. "" means unknown, since earlier
@@ -170,7 +171,7 @@ type Published struct {
 	Checked string `json:"checked,omitempty"`
 }
 
-// Identity distinguishes a record from the next one.
+// Identity implements carry.Identified: a different record keeps no unknown fields of the previous one.
 func (p Published) Identity() any { return p }
 
 // The results in a History.
@@ -214,10 +215,11 @@ type Attempt struct {
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
 }
 
-// Identity distinguishes an attempt from the next one.
+// Identity implements carry.Identified: each attempt in the list keeps its own unknown fields.
 func (a Attempt) Identity() any { return a.Number }
 
-// Begin adds a running attempt.
+// Begin adds a running attempt, and shows the whole update as running. It shortens the reasons of earlier
+// attempts, or drops these attempts, if they have become too long for the record.
 func (h *History) Begin(number int, who string, now time.Time) {
 	h.Result = Running
 	h.Why = ""
@@ -233,8 +235,9 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.condense()
 }
 
-// End completes the attempt with a's number. If that attempt is missing, End adds it, since earlier versions
-// did not record when an attempt began.
+// End completes the attempt with a's number, and gives the whole update the attempt's result. If that attempt is
+// missing, End adds it, since earlier versions did not record when an attempt began. Like Begin, it shortens
+// earlier attempts if necessary.
 func (h *History) End(a Attempt) {
 	h.Result = a.Result
 	h.Why = a.Why

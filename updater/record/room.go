@@ -88,8 +88,8 @@ func (l Lack) String() string {
 // maxLacks is the maximum number of lacks that a text describes in full.
 const maxLacks = 3
 
-// JoinLacks returns one text about the lacks. It describes the first maxLacks lacks in full, and names only the
-// servers of all other lacks.
+// JoinLacks returns one text about the lacks, shortened to MaxReason bytes. It describes the first maxLacks
+// lacks in full, and names only the servers of all other lacks.
 func JoinLacks(lacks []Lack) string {
 	var parts []string
 	var undescribed []int

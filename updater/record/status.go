@@ -32,7 +32,7 @@ type Status struct {
 	At time.Time `json:"at"`
 }
 
-// Identity distinguishes a record from the next one. A worker writes a whole new record for each step.
+// Identity implements carry.Identified: a record about another step keeps no unknown fields of the previous one.
 func (s Status) Identity() any { return [3]int64{int64(s.Request), int64(s.Attempt), int64(s.Step)} }
 
 // The step names before the first step.
@@ -114,5 +114,5 @@ type Turn struct {
 	Request int `json:"request"` // the request in which the turn was taken
 }
 
-// Identity distinguishes a turn from the next one.
+// Identity implements carry.Identified: the next turn keeps no unknown fields of the previous one.
 func (t Turn) Identity() any { return t }

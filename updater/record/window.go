@@ -46,6 +46,7 @@ func ParseWindow(s string) (*Window, error) {
 
 	name := strings.TrimSpace(parts[2])
 	zone, err := time.LoadLocation(name)
+	// LoadLocation accepts "" and "Local", but "Local" differs between hosts, and "" hides that it means UTC.
 	if err != nil || name == "" || name == "Local" {
 		return nil, fmt.Errorf("there is no time zone %q", name)
 	}

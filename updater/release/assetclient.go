@@ -41,7 +41,8 @@ func (c assetClient) Read(ctx context.Context, a Asset) ([]byte, error) {
 	}
 }
 
-// readOnce reads a small file into memory, without retries.
+// readOnce reads a small file into memory, without retries. It returns an error if the file has a different size
+// than published, or more than maxSmallSize bytes.
 func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()

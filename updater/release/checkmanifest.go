@@ -156,6 +156,7 @@ func checkArtifact(a *Artifact) error {
 func checkImage(image string) error {
 	name := image
 	tag := ""
+	// A colon before the last slash belongs to the port of a registry.
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
 		name = image[:i]
 		tag = image[i+1:]

@@ -74,7 +74,10 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		err := d.tryOnce(ctx)
 		if err == nil {
 			err = d.verifyAndRename()
-			if err == nil || !isResumed {
+			if err == nil {
+				return nil
+			}
+			if !isResumed {
 				return err
 			}
 			// After a wrong sum, verifyAndRename has removed the file. The first bytes may have come from a
@@ -89,7 +92,7 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		}
 
 		if size := d.partialSize(); size > largest {
-			// New bytes have arrived, so the server works. Count the tries from the start.
+			// New bytes have arrived, so the server works. Count the tries from the start, and resume soon.
 			largest = size
 			try = 0
 			delay = resumeDelay

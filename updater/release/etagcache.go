@@ -27,7 +27,9 @@ type cachedResponse struct {
 	body   []byte
 }
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper]. It adds the ETag of the cached response to a GET request. If the server
+// answers that the response has not changed, RoundTrip returns the cached one. It caches each successful response
+// that has an ETag and is not longer than maxCachedSize.
 func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return c.next.RoundTrip(r)
@@ -38,6 +40,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	cached, isCached := c.responses[key]
 	c.mu.Unlock()
 	if isCached {
+		// A RoundTripper must not change its request.
 		r = r.Clone(r.Context())
 		r.Header.Set("If-None-Match", cached.etag)
 	}

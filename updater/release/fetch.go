@@ -99,6 +99,7 @@ func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums
 		}
 
 		key = &k
+		// Trust refuses the release if there is no signature.
 		_, err = r.Find(SignatureFile)
 		hasSignature := err == nil
 		if hasSignature {
@@ -117,8 +118,9 @@ func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums
 	return v, nil
 }
 
-// FetchFile downloads a file that is part of a release to the path. f.Release is the version of that release.
-// If the file is already at the path, FetchFile sends no request.
+// FetchFile downloads a file that is part of a release to the path, and verifies its sum f.SHA256. f.Release is the
+// version of that release. If the source does not have the release yet, FetchFile waits as [Source.Await] does. If
+// the file is already at the path, it sends no request.
 func (s *Source) FetchFile(ctx context.Context, f File, path string) error {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
@@ -127,6 +129,7 @@ func (s *Source) FetchFile(ctx context.Context, f File, path string) error {
 
 	sum := [sha256.Size]byte(raw)
 	if (Download{Path: path, SHA256: sum}).isThere() {
+		// The process that renamed the file may have been killed before it synced the directory.
 		return osutil.SyncDir(filepath.Dir(path))
 	}
 

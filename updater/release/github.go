@@ -112,6 +112,7 @@ func classifyGitHub(err error) error {
 		return failed
 	}
 
+	// The server has answered, but not as GitHub's API does.
 	_, isNotJSON := errors.AsType[*json.SyntaxError](err)
 	_, isOtherJSON := errors.AsType[*json.UnmarshalTypeError](err)
 	if isNotJSON || isOtherJSON {

@@ -437,6 +437,7 @@ func neededFiles(c Component, sizes map[string]int64) (needed []record.NeededFil
 			continue
 		}
 
+		// An archive is unpacked next to To. A package has no To, and dpkg installs its files.
 		into := record.RoomPackages
 		if f.To != "" {
 			into = filepath.Dir(f.To)

@@ -254,6 +254,7 @@ func moveRelease(from, to string) error {
 }
 
 // isSameRelease returns ErrOther unless both directories have the same release, with the same sums and
+// signature. It compares only these two files, since the sums cover all others. Both directories can lack the
 // signature.
 func isSameRelease(draft, dir string) error {
 	for _, name := range []string{SumsFile, SignatureFile} {

@@ -121,6 +121,7 @@ type Named struct {
 // for that architecture. Digest does not change. It returns an error if a component has no artifact for the
 // architecture.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
+	// The caller's manifest must not change.
 	m.Components = slices.Clone(m.Components)
 
 	for i, c := range m.Components {

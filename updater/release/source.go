@@ -139,7 +139,10 @@ func (s *Source) Await(ctx context.Context, version string) (Release, error) {
 
 	for try := 1; ; try++ {
 		r, err := s.lookup(ctx, version)
-		if err == nil || try == maxSourceTries {
+		if err == nil {
+			return r, nil
+		}
+		if try == maxSourceTries {
 			return r, err
 		}
 

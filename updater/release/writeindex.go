@@ -96,8 +96,8 @@ func readIndexFile(path string) (index, error) {
 	return parseIndex(data)
 }
 
-// listRelease returns the files of a release. It returns nil if the directory has no SumsFile, and so is
-// not a release.
+// listRelease returns the files of a release. It returns nil if the directory has no SumsFile, and so is not a
+// release. It leaves out subdirectories, and files whose names cannot be in an index.
 func listRelease(dir string) (files []indexFile, err error) {
 	if _, err := os.Stat(filepath.Join(dir, SumsFile)); err != nil {
 		return nil, nil

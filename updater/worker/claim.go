@@ -31,6 +31,9 @@ func takeClaim(ctx context.Context, o Options) (*keyspace.Claim, error) {
 	alerted := false
 	for {
 		claim, err := o.tryClaim(ctx)
+		if err == nil {
+			return claim, nil
+		}
 		if !errors.Is(err, keyspace.ErrClaimed) {
 			return claim, err
 		}
@@ -93,7 +96,8 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 }
 
 // alertTwin writes an alert about a host that uses this server's LRN, once for each pair of hosts, since the
-// alert's ID contains a hash of both.
+// alert's ID contains a hash of both. It also calls Ready, since this worker has started, and the wait for its
+// claim can be long.
 func (o Options) alertTwin(ctx context.Context, why error) error {
 	message := fmt.Sprintf("two hosts claim LRN %d; %s, which started later, stays idle: %v; if the other host is gone for good: neco bootserver remove %d; neco bootserver add %d",
 		o.LRN, cmp.Or(o.Claimant.Name, "the second one"), why, o.LRN, o.LRN)

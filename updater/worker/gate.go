@@ -50,7 +50,9 @@ func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	}
 
 	lookAt := s.nextLook(since)
+	// Workers is set only in the decision that follows a look.
 	isLookDue := s.Workers == nil && !now.Before(lookAt)
+	// After the timeout, only a look can show whether servers are late or the gate was just not opened.
 	if expired || isLookDue {
 		return Task{Job: Look, Why: "the leader has not opened the gate of this step"}
 	}

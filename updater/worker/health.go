@@ -38,8 +38,11 @@ func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 			return err
 		})
 	})
-	if err != nil || before == nil || !before.KnowsHealth() {
+	if err != nil {
 		return h, err
+	}
+	if before == nil || !before.KnowsHealth() {
+		return h, nil
 	}
 
 	h.request = before.Request
@@ -88,6 +91,7 @@ func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem 
 	hadTimeToStart := time.Since(m.since) >= c.MaxStart()
 	m.isIll = m.isIll || hasBrokenDown || hadTimeToStart
 
+	// A component that was healthy counts as healthy until it is ill.
 	switch {
 	case m.isIll:
 		if inv.Ill == nil {

@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.
 // runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
 // claim is lost.
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
-	measureSnapshot(o.Metrics, Snapshot{})
+	measureSnapshot(o.Metrics, Snapshot{}) // so that the metrics exist while the worker waits for its claim
 	lock, err := lockFolder(o.Dir)
 	if err != nil {
 		return err
@@ -116,6 +116,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		installationDone: make(chan struct{}),
 	}
 
+	// The host's clock may have been set since the journal was written.
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{
 		LRN:     o.LRN,
@@ -169,10 +170,11 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 
 		w.publishActivity(ctx)
+		// Other goroutines also note outages of the store, so the time comes from an atomic value.
 		if at := w.storeBackAt.Load(); at != nil {
 			w.snapshot.StoreBackAt = *at
 		}
-		w.noteFinished()
+		w.noteFinished() // tells the survey whether an update runs
 		t := NextTask(w.snapshot, w.clock.Now())
 
 		// A later decision must not use these records of other workers, which may be out of date by then.
@@ -191,7 +193,8 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// execute carries out a short task, or starts a long one. Then it waits for a change.
+// execute carries out a short task, or starts a long one. The loop then decides again at once. After Idle and
+// Cancel, execute first waits for a change, for the end of the running task, or until t.Until.
 func (w *worker) execute(ctx context.Context, t Task) error {
 	measureSnapshot(w.o.Metrics, w.snapshot)
 
@@ -265,8 +268,11 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	err := w.retryNotingOutage(ctx, func() error {
 		s.At = w.clock.Now()
 		written, err := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Worker(w.o.LRN), s)
-		if written || err != nil {
+		if err != nil {
 			return err
+		}
+		if written {
+			return nil
 		}
 
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {

@@ -51,7 +51,7 @@ func (w *worker) publishInSession(ctx context.Context, isRetry bool) error {
 		return err
 	}
 
-	// The previous call has ended because the store could not be reached.
+	// The previous call has ended because the store could not be reached. The feed may have missed changes since.
 	if isRetry {
 		w.noteOutageEnd()
 		w.feed.Invalidate()
@@ -71,6 +71,7 @@ func endSession(ctx context.Context, s *keyspace.SharedSession) {
 // keepPublished writes this server's presence, and writes it again whenever it is removed, until the
 // session ends.
 func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
+	// From here on, ctx also ends with the session.
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {

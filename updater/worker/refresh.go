@@ -49,6 +49,7 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 		// The snapshot was read after this change.
 		return true
 	case !c.IsComplete():
+		// The change does not contain the new value.
 		return false
 	case c.Key == keys.Gate:
 		w.snapshot.Gate = record.Gate{}
@@ -114,8 +115,8 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 	return err
 }
 
-// readOwnStatus reads this worker's record. If the time in the record is not between the start of the worker's
-// clock and now, it is replaced with the nearer of the two.
+// readOwnStatus reads this worker's record into the snapshot. If the time in the record is not between the start of
+// the worker's clock and now, it is replaced with the nearer of the two. The host's clock may have been set since.
 func (w *worker) readOwnStatus(v *keyspace.View) error {
 	s, err := updater.ReadKey[record.Status](v, keys.Worker(w.o.LRN))
 	if err != nil {

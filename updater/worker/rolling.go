@@ -32,7 +32,7 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 		return err
 	}
 
-	logged := MoveDone // the move that was logged last
+	logged := MoveDone // the move that was logged last; if the first move is MoveDone, nothing is logged
 	doing := activity.Begin(ctx, "rolls %s", c.Name)
 	defer doing.End()
 	var unhealthySince time.Time // zero while the member is healthy
@@ -94,6 +94,7 @@ func (w *worker) makeMove(
 		return w.o.Server.Update(ctx, c)
 	}
 
+	// The move is MoveWait.
 	return w.awaitChange(ctx, revision, keys.Turn(c.Name))
 }
 
@@ -166,8 +167,9 @@ func (w *worker) checkOthers(
 	return unhealthy
 }
 
-// moveTurn takes or returns the turn, if ConfirmMove allows this with the turn that is then in the store. It
-// returns errStale if it would take the turn for a request that is no longer running.
+// moveTurn takes or returns the turn, if ConfirmMove allows this with the turn that is then in the store.
+// Otherwise it changes nothing and returns nil, and the caller decides again. It returns errStale if it would
+// take the turn for a request that is no longer running.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := keys.Turn(component)
 
@@ -184,8 +186,11 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 
 			m := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}
 			isAllowed, err := m.ConfirmMove(move, record.IsCurrent(stored, r))
-			if err != nil || !isAllowed {
+			if err != nil {
 				return err
+			}
+			if !isAllowed {
+				return nil
 			}
 
 			return tx.PutOrRemove(key, record.Turn{Server: w.o.LRN, Request: r.ID}, move == MoveTake)

@@ -140,7 +140,8 @@ func (w *worker) sampleServers() []int {
 	return following[:maxSample]
 }
 
-// readAllWorkers reads the request and the records of all workers, and notes which servers are late.
+// readAllWorkers reads the request and the records of all workers, also this worker's own, into the snapshot. It
+// notes which servers are late.
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var records map[int]record.Status
 	err := w.view(ctx, func(v *keyspace.View) (err error) {

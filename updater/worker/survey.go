@@ -108,10 +108,14 @@ func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (writ
 	err = w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		// After a conflict, this function runs again.
 		written = false
+		// With a request, this server is part of the last update.
 		if now.Request == 0 {
 			registered, err := updater.ReadKey[struct{}](tx.View, keys.BootServer(w.o.LRN))
-			if err != nil || registered == nil {
+			if err != nil {
 				return err
+			}
+			if registered == nil {
+				return nil
 			}
 		}
 
@@ -139,6 +143,7 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 	last.Room = now.Room
 	last.HealthAt = now.HealthAt
 	if age < illInterval {
+		// Other reasons for the same ill components are no news yet.
 		last.Ill = keepReasons(last.Ill, now.Ill)
 	}
 	return !reflect.DeepEqual(now, last)
@@ -163,8 +168,8 @@ func roomChanged(last, now []record.Room) bool {
 }
 
 // takeInventory collects the inventory: the free space, the digests of the installed files, and for each
-// component its differences from the release and its health. If request is 0, it collects nothing about
-// differences and health.
+// component its differences from the release, at most maxDifferences of them, and its health. If request is 0, it
+// collects nothing about differences and health.
 func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (record.Inventory, error) {
 	inv := record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	room, installed, err := w.o.Server.Room(w.o.Manifest)

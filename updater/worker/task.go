@@ -136,6 +136,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 	doing := activity.Begin(ctx, "%s", t.Why)
 	defer doing.End()
 	err := w.runJob(ctx, t, conf, request)
+	// An error would count as a failure of the task, which belongs to a request that no longer runs.
 	if errors.Is(err, errStale) {
 		<-ctx.Done()
 		return ctx.Err()
@@ -227,7 +228,7 @@ type Journal struct {
 	At        time.Time `json:"at"` // when the phase began
 }
 
-// Identity distinguishes the journal of a step from the next one.
+// Identity implements carry.Identified: the journal of another step keeps no unknown fields of the previous one.
 func (j Journal) Identity() any { return [3]int{j.Request, j.Attempt, j.Step} }
 
 // journalFile returns the path of the journal in the worker's directory.

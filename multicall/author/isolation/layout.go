@@ -55,6 +55,7 @@ func enterRoot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
 	}
+	// Afterwards the previous root is mounted over the new one, so that "." can be unmounted.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("cannot change the root: %w", err)
 	}
@@ -88,7 +89,7 @@ func (l *layout) lay(path, target string) error {
 		if len(mounts) > 0 {
 			return l.layEntries(path, target)
 		}
-		return l.layOther(path, target)
+		return l.layOther(path, target) // a read-only view
 	}
 
 	// An overlay does not show the mounts below its directory.
@@ -172,8 +173,8 @@ func (l *layout) layOther(path, target string) error {
 	return nil
 }
 
-// tryLayOther is layOther, but returns the error. It does nothing for a path that is neither a file nor a
-// directory.
+// tryLayOther makes the view of layOther: a writable copy of a file, or a read-only view of a directory. It does
+// nothing for any other path. Unlike layOther, it returns its error.
 func (l *layout) tryLayOther(path, target string) error {
 	info, err := os.Stat(path)
 	if err != nil {

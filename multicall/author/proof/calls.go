@@ -43,8 +43,10 @@ type program struct {
 func (p *proofer) findPrograms() (programs []*program) {
 	byTarget := map[string]*program{}
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
+		// Glob fails only for an invalid pattern.
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
+			// All symlinks to files that do not exist have the target "", and count as one program without text.
 			target := p.target(file)
 			if byTarget[target] == nil {
 				byTarget[target] = &program{file: file, data: p.read(file)}
@@ -58,7 +60,7 @@ func (p *proofer) findPrograms() (programs []*program) {
 }
 
 // checkCalls checks the calls of hook tools in the charm's scripts. It compares them with the tools' own table, and
-// with the charm's declarations.
+// with the charm's declarations. It also warns of calls that misspell a tool.
 func (p *proofer) checkCalls() {
 	programs := p.findPrograms()
 	calls, functions := p.findCalls(programs)
@@ -393,13 +395,14 @@ func literal(word *syntax.Word) string {
 			return part.Value
 		}
 	case *syntax.DblQuoted:
-		// A backslash can escape a character.
+		// A backslash can escape a character, so such a word counts as unknown.
 		inner := &syntax.Word{Parts: part.Parts}
 		if len(part.Parts) == 1 && !strings.Contains(inner.Lit(), `\`) {
 			return inner.Lit()
 		}
 	}
 
+	// Lit returns "" if the word has any part that is not literal.
 	return word.Lit()
 }
 

@@ -83,6 +83,7 @@ func (p *proofer) addUnknownKey(file string, dictionary, key *yaml.Node, known m
 	suggestion := suggest(key.Value, names)
 
 	_, allowsOthers := known["?"]
+	// A shorter key is similar to many words by chance.
 	isMisspelling := suggestion != "" && len(key.Value) > 3
 	if allowsOthers && !isMisspelling {
 		return

@@ -44,8 +44,11 @@ const maxRounds = 20
 func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 	for range maxRounds {
 		_, mends, err := examine(dir, r)
-		if err != nil || len(mends) == 0 {
+		if err != nil {
 			return fixed, err
+		}
+		if len(mends) == 0 {
+			return fixed, nil
 		}
 
 		// Fix from the end of a file, since a change moves the text after it.
@@ -54,6 +57,7 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 				cmp.Compare(b.fixed.Line, a.fixed.Line), cmp.Compare(b.column, a.column))
 		})
 
+		// Later steps may need other mends once these are made. The next round finds out.
 		firstStep := mends[0].step
 		for _, m := range mends {
 			if m.step != firstStep {
@@ -89,7 +93,7 @@ func (p *proofer) mendKey(file string, dictionary, key *yaml.Node, known []strin
 		return
 	}
 
-	candidates := 0
+	candidates := 0 // with the key itself
 	for other := range pairs(dictionary) {
 		if console.OnlySlip(other.Value, known) == meant {
 			candidates++
@@ -185,6 +189,7 @@ func (p *proofer) mendMode(file string) {
 
 	target := p.target(file)
 	mode := info.Mode().Perm()
+	// For each class of users, the execute bit is two places below the read bit.
 	readBits := mode & 0o444
 	executeBits := readBits >> 2
 	p.addMend(mendsMode, mendedPlace{file: file}, func() error {

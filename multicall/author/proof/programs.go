@@ -104,6 +104,7 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 
 		similar := withSubject(name, names, isSimilar)
 		nearest := console.NearestWord(name, similar)
+		// A name that is much longer or shorter is probably a file of its own.
 		isMisspelling := nearest != "" && max(len(name)-len(nearest), len(nearest)-len(name)) < 3
 		looksLikeHook := ofRelation().MatchString(dashed(name))
 		if isMisspelling || looksLikeHook {
@@ -233,6 +234,7 @@ func interpreter(data []byte) []string {
 	}
 
 	words := strings.Fields(text)
+	// An env at a path that does not exist stays, so that it is reported as the missing interpreter.
 	if len(words) > 1 && path.Base(words[0]) == "env" && isInstalled(words[0]) {
 		return slices.DeleteFunc(words[1:], isEnvOption)
 	}

@@ -77,6 +77,7 @@ func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	defer root.Close()
 
 	p := &proofer{rules: r, dir: dir, root: root, documents: map[string]*yaml.Node{}, examined: map[string]bool{}}
+	// checkDocuments comes first, since the other checks use the documents that it reads.
 	p.checkDocuments()
 	p.checkDeploy()
 	p.checkPrograms()
@@ -129,6 +130,7 @@ func (p *proofer) checkDeploy() {
 		// Without arguments, Check returns the default values.
 		defaults, err := action.Check(nil)
 		if err != nil {
+			// The action requires a parameter, so it never runs with its defaults alone.
 			continue
 		}
 		if _, err := action.Check(defaults); err != nil {

@@ -85,8 +85,9 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 	return calls
 }
 
-// readPythonSources reads the programs that are in Python, and the modules of src and lib/charms. It also
-// lists the names of all modules that the charm may have.
+// readPythonSources reads the programs that are in Python, and the modules of src and lib/charms, up to maxModules
+// files. It also lists the names of all modules that the charm may have. Every file and directory of the charm
+// counts as such a module, except those in hidden directories, and in venv/lib if no program uses it.
 func (p *proofer) readPythonSources(programs []*program) pythonSources {
 	sources := pythonSources{texts: map[string]string{}, isProgram: map[string]bool{}, modules: map[string]bool{}}
 	add := func(file string, data []byte) {
@@ -103,6 +104,7 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 		}
 	}
 
+	// WalkDir returns only the errors of its function, which returns none.
 	fs.WalkDir(p.root.FS(), ".", func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
 			// A file that cannot be read is not a module.
@@ -112,6 +114,7 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 		if isHidden {
 			return fs.SkipDir
 		}
+		// A program that does not use the virtual environment cannot import modules from it.
 		if file == "venv/lib" && !p.usesEnvironment(programs) {
 			return fs.SkipDir
 		}
@@ -193,6 +196,7 @@ func (p *proofer) checkTables(file string, report pythonFile) {
 func (p *proofer) addImport(file string, line int, name string) {
 	build := p.readBuildFiles()
 	if len(build) == 0 {
+		// Without files for a build, the suggestions are only modules that charms often import.
 		others := slices.DeleteFunc(p.pythonNames(build), func(other string) bool { return other == name })
 		p.add(Warning, file, line, "neither the charm nor this host has a Python module %q%s", name, suggest(name, others))
 		return
@@ -216,6 +220,7 @@ func (p *proofer) addImport(file string, line int, name string) {
 // the charm has no such files.
 func (p *proofer) readBuildFiles() (text []byte) {
 	for _, pattern := range []string{"*requirements*", "wheelhouse.txt", "pyproject.toml", "*.lock", "setup.*", "layer.yaml"} {
+		// Glob fails only for an invalid pattern.
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
 			text = append(append(text, '\n'), p.read(file)...)

@@ -32,12 +32,14 @@ func Reads(dir string, r Rules) (reads []Read, _ error) {
 	programs := p.findPrograms()
 	calls, functions := p.findCalls(programs)
 	for _, c := range calls {
+		// A script can declare a function with the tool's name.
 		if c.argv[0] != "relation-get" || functions[c.argv[0]] {
 			continue
 		}
 		if c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
 			continue
 		}
+		// With a second argument, the call names a unit. Without arguments, it names no key.
 		args, err := r.CheckCall(c.argv)
 		if err != nil || len(args) != 1 {
 			continue

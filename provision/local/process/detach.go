@@ -87,7 +87,8 @@ func Stop(ctx context.Context, i Identity, grace time.Duration) error {
 	return awaitGone(ctx, i)
 }
 
-// sendSignal sends a signal that stops the process. It returns nil if the process is already gone.
+// sendSignal sends a signal that stops the process. It returns nil if the process is already gone. It never
+// signals a later process with the same PID, except one that gets the PID within this call.
 func sendSignal(i Identity, s syscall.Signal) error {
 	if !i.Alive() {
 		return nil

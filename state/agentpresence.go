@@ -71,8 +71,9 @@ func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []strin
 	return nil
 }
 
-// Report announces an agent as [Announce] does, together with its trouble. If t is nil, Report clears earlier
-// trouble, and writes nothing if there is none. It returns no error if the agent's machine or unit is gone.
+// Report announces an agent as [Announce] does, together with its trouble. It shortens the message in t if the
+// message is too long. If t is nil, Report clears earlier trouble, and writes nothing if there is none. It
+// returns no error if the agent's machine or unit is gone.
 func Report(ctx context.Context, s *Session, update Updater, agent string, t *Trouble) error {
 	if t != nil {
 		t.Message = Truncate(t.Message, maxMessageBytes)
@@ -92,6 +93,7 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 			return nil
 		}
 
+		// Keep the time of this session's own announcement. Replace that of an earlier session.
 		if !isPresent || !s.Wrote(p.Presence) {
 			p = AgentPresence{Presence: s.NewPresence("")}
 		}

@@ -34,7 +34,8 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 	return file.Commit()
 }
 
-// ReferencedBlobs returns the sums of all blobs that a record refers to.
+// ReferencedBlobs returns the sums of all blobs that a record refers to. It skips damaged records that agents
+// write. For any other damaged record it returns an error.
 func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
 
@@ -49,6 +50,7 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 				continue
 			}
 			record, err := keyspace.Decode[blobReferences](kv)
+			// An agent's damaged record must not stop the callers. After an operator's, a blob could be lost.
 			if isWrittenByAgents(prefix) && v.keys.Skips(err) {
 				continue
 			}

@@ -56,7 +56,8 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 }
 
 // AddCharm adds a charm whose archive is stored. It can be repeated with the same archive, and then adds only
-// Store if the existing record lacks it. It returns ErrRevisionTaken if the URL has a different archive.
+// Store if the existing record lacks it. It returns ErrRevisionTaken if the URL has a different archive, and
+// ErrNotFound if the archive is not stored.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
 	old, exists, err := keyspace.Load[Charm](tx.keys, key)
@@ -77,6 +78,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 		return tx.keys.Put(key, old)
 	}
 
+	// Only the error matters here: the record must fit into a transaction.
 	if _, err := c.checkSize(); err != nil {
 		return err
 	}

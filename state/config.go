@@ -55,6 +55,7 @@ func (v *View) Config(service string) (Config, error) {
 		return Config{}, err
 	}
 	if !ok {
+		// No option was ever set, or the service does not exist.
 		_, err := v.Service(service)
 		return Config{Values: map[string]any{}}, err
 	}
@@ -89,7 +90,8 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 	return tx.setConfig(service, changes, isNew)
 }
 
-// setConfig sets options as SetConfig does. isNew is true if the same transaction adds the service.
+// setConfig sets options as SetConfig does. isNew is true if the same transaction adds the service. An option
+// can then name a secret that is not yet granted to the service.
 func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (changed []string, err error) {
 	s, err := tx.AliveService(service)
 	if err != nil {
@@ -165,8 +167,11 @@ func checkConfigSize(service string, c Config, written int) error {
 // nothing if the service's options were never set.
 func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	doc, exists, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
-	if err != nil || !exists {
+	if err != nil {
 		return err
+	}
+	if !exists {
+		return nil
 	}
 
 	change.At = change.At.UTC()
@@ -179,6 +184,7 @@ func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 // CheckSecretOption returns nil if the value is empty, or the URI of an existing secret that is granted to
 // the service. A service that is new (isNew) needs no grant yet. In all other cases it returns an error.
 func (v *View) CheckSecretOption(service, name string, value any, isNew bool) error {
+	// nil, which resets the option, counts as empty.
 	uri, _ := value.(string)
 	if uri == "" {
 		return nil

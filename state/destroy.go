@@ -84,20 +84,31 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		return nil, nil, err
 	}
 	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(name))
-	return relations, unitNames(kvs, keys.Units), err
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return relations, unitNames(kvs, keys.Units), nil
 }
 
 // removeServiceIfDone removes a dying service that has no relations and no units. It does nothing if the
 // service is alive, or is already gone.
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
-	if err != nil || s.Life == Alive {
+	if err != nil {
 		return IgnoreNotFound(err)
+	}
+	if s.Life == Alive {
+		return nil
 	}
 
 	for _, prefix := range []string{keys.ServiceRelations(name), keys.ServiceUnits(name)} {
-		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {
+		empty, err := tx.keys.IsPrefixEmpty(prefix)
+		if err != nil {
 			return err
+		}
+		if !empty {
+			return nil
 		}
 	}
 
@@ -144,11 +155,15 @@ func (tx *Tx) destroyRelation(id int) error {
 }
 
 // RemoveRelationIfDone removes a dying relation without members, and the dying services that were waiting for
-// its removal. A later sweep removes the settings that do not fit into the transaction. They do no harm,
-// since relation ids are never used again.
+// its removal. It does nothing if the relation is alive or has members. A later sweep removes the settings that do
+// not fit into the transaction. They do no harm, since relation ids are never used again.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
-	if done, err := tx.isRelationDone(r); err != nil || !done {
+	done, err := tx.isRelationDone(r)
+	if err != nil {
 		return err
+	}
+	if !done {
+		return nil
 	}
 
 	tx.keys.Remove(keys.Relation(r.ID))
@@ -208,6 +223,7 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 		}
 	}
 
+	// This does nothing if DestroyUnit has removed the unit.
 	return RemoveUnit(ctx, s.Update, name)
 }
 

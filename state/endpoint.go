@@ -71,8 +71,8 @@ func (v *View) findRelated(text string) (Related, error) {
 	return Related{s, &ch.Meta}, err
 }
 
-// candidateEndpoints lists the endpoints that "SERVICE" or "SERVICE:RELATION" can mean. It returns
-// ErrNotFound instead of an empty list.
+// candidateEndpoints lists the endpoints that "SERVICE" or "SERVICE:RELATION" can mean: without a relation's name,
+// all endpoints of the charm. It returns ErrNotFound instead of an empty list.
 func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	service, name, named := strings.Cut(text, ":")
 	var out []charmEndpoint

@@ -307,6 +307,7 @@ func CheckDefault(key, value string) error {
 		return nil
 	}
 
+	// The key has no dot, so it is not a setting of any provider. The provider's name does not matter.
 	return Environment{Provider: "PROVIDER"}.checkSetting(key, value)
 }
 

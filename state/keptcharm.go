@@ -43,9 +43,11 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	return kept, nil
 }
 
-// keep updates the kept charms of the service s before it changes to the charm next. It adds the current charm
-// if a unit was active with that charm, and removes next. It does not write the service.
+// keep updates the kept charms of the service s before it changes to the charm next. It puts the current charm
+// first if a unit was active with that charm, removes next, and drops the oldest charms beyond MaxKeptCharms. It
+// does not write the service.
 func (tx *Tx) keep(s *Service, next string, at time.Time) error {
+	// The current charm is put first below, if at all. So an older entry of that charm must go.
 	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {
 		return k.Charm == s.Charm || k.Charm == next
 	})
@@ -76,8 +78,11 @@ func (tx *Tx) wasActive(s Service) (bool, error) {
 
 	for _, u := range units {
 		active, err := tx.wasActiveWith(u, s.Charm)
-		if err != nil || active {
+		if err != nil {
 			return active, err
+		}
+		if active {
+			return true, nil
 		}
 	}
 
@@ -89,6 +94,7 @@ func (tx *Tx) wasActiveWith(u Unit, charmURL string) (bool, error) {
 	if u.ActiveWith == charmURL {
 		return true, nil
 	}
+	// The status stays empty with a charm that does not set one.
 	mayBeActive := u.Status.Status == workloadActive || u.Status.Status == ""
 	if u.Charm != charmURL || !mayBeActive {
 		return false, nil

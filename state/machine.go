@@ -75,6 +75,7 @@ func (v *View) Machine(id string) (Machine, error) {
 	if err != nil {
 		return m, err
 	}
+	// With a slash, the key is that of another record below a machine.
 	if !ok || strings.Contains(id, "/") {
 		return m, refuse(ErrNotFound, "machine %q not found", id)
 	}
@@ -115,8 +116,8 @@ func CompareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
 }
 
-// DestroyMachine makes a machine dying. A machine without an instance is removed at once. It returns ErrInUse
-// for machine 0, and for a machine with units or storage.
+// DestroyMachine makes a machine dying, unless it is already dying or dead. A machine without an instance is
+// removed at once. It returns ErrInUse for machine 0, and for a machine with units or storage.
 func (tx *Tx) DestroyMachine(id string) error {
 	m, units, err := tx.readMachine(id)
 	switch {
@@ -146,6 +147,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 		return tx.RemoveMachine(id)
 	}
 
+	// A dead machine stays dead.
 	if m.Life == Alive {
 		m.Life = Dying
 	}
@@ -156,6 +158,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 // waiting for their agents, and marks the machine dead so that the provisioner removes it. It works in
 // batches; after an interruption call it again.
 func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error {
+	// Tx.DestroyMachine refuses machine 0.
 	if !force || id == "0" {
 		return s.Update(ctx, func(tx *Tx) error { return tx.DestroyMachine(id) })
 	}
@@ -212,8 +215,11 @@ func (s *State) endMachine(ctx context.Context, id string) error {
 		}
 		return tx.SetMachineDead(id)
 	})
-	if err != nil || hasInstance {
+	if err != nil {
 		return err
+	}
+	if hasInstance {
+		return nil
 	}
 
 	return RemoveMachine(ctx, s.Update, id)
@@ -350,7 +356,7 @@ func TrimMachineStorage(ctx context.Context, update Updater, id string) error {
 
 			left = len(m.All)
 			if left <= storageBatch {
-				return nil
+				return nil // the machine's removal removes the rest
 			}
 
 			left, err = tx.forgetMachineStorage(id, storageBatch)

@@ -63,8 +63,11 @@ func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
 // CheckPlace returns ErrClaimed if a process at a different place holds the machine's claim.
 func (v *View) CheckPlace(machine string, here Holder) error {
 	h, held, err := v.ClaimHolder(machine)
-	if err != nil || !held || h.SamePlace(here) {
+	if err != nil {
 		return err
+	}
+	if !held || h.SamePlace(here) {
+		return nil
 	}
 	return refuse(ErrClaimed, "machine %s belongs to %s", machine, h)
 }
@@ -96,8 +99,11 @@ func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 //   - The machine has no recorded instance, but an agent is present: an operator started it manually.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
-	if err != nil || m.InstanceID == instance {
+	if err != nil {
 		return err
+	}
+	if m.InstanceID == instance {
+		return nil
 	}
 
 	current, err := tx.ClaimEpoch(machine)
@@ -109,12 +115,16 @@ func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 		return nil
 	}
 
+	// The agent of a machine that an operator started must keep its claim.
 	if m.InstanceID == "" {
 		present, err := tx.IsPresent(MachineAgent(machine))
-		if err != nil || present {
+		if err != nil {
 			return err
+		}
+		if present {
+			return nil
 		}
 	}
 
-	return tx.ReassignClaim(machine, nil)
+	return tx.ReassignClaim(machine, nil) // to nobody, so that the first claimant gets it
 }

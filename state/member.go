@@ -56,8 +56,12 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 // the principal's subordinate unit. It does nothing if the unit is already a member. It returns ErrDead if
 // the relation or the unit is not alive, and ErrNotFound if one of them does not exist.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
-	if _, isMember, err := tx.Member(id, unit); err != nil || isMember {
+	_, isMember, err := tx.Member(id, unit)
+	if err != nil {
 		return err
+	}
+	if isMember {
+		return nil
 	}
 
 	r, err := tx.Relation(id)
@@ -79,6 +83,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 
 	m := Member{Unit: unit}
 	if r.Scope == charm.Container {
+		// A unit that is not a subordinate is its own principal.
 		m.Principal = cmp.Or(u.Principal, unit)
 	}
 	if err := tx.keys.Put(keys.Member(id, unit), m); err != nil {
@@ -116,10 +121,14 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 }
 
 // leaveRelation removes the unit's membership and then calls end with the relation. It does nothing if the
-// unit is not a member.
+// unit is not a member. If the relation has no record, it does not call end.
 func (tx *Tx) leaveRelation(id int, unit string, end func(r Relation) error) error {
-	if _, isMember, err := tx.Member(id, unit); err != nil || !isMember {
+	_, isMember, err := tx.Member(id, unit)
+	if err != nil {
 		return err
+	}
+	if !isMember {
+		return nil
 	}
 
 	tx.keys.Remove(keys.Member(id, unit))
@@ -179,11 +188,15 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 }
 
 // DestroyIfUnrelated makes a subordinate unit dying if it no longer has an alive relation of container scope
-// with its principal's service. It changes only the unit's own record, since the unit's agent calls it.
+// with its principal's service. It changes only the unit's own record, since the unit's agent calls it. It does
+// nothing for a unit that is not a subordinate, or not alive.
 func (tx *Tx) DestroyIfUnrelated(name string) error {
 	u, err := tx.Unit(name)
-	if err != nil || u.Principal == "" {
+	if err != nil {
 		return err
+	}
+	if u.Principal == "" {
+		return nil
 	}
 
 	principalService, _, _ := strings.Cut(u.Principal, "/")

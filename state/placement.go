@@ -31,7 +31,9 @@ type Placement struct {
 	Storage []string
 }
 
-// placeUnit returns the id of the machine for a new unit. It adds a machine if no existing one fits.
+// placeUnit returns the id of the machine for a new unit, as p.Machine selects it; see [Placement]. It adds a
+// machine for PlaceNew, or if p.Machine is empty and no unused machine fits. It records that the machine will host
+// the unit, except for the host of the provider "local", which is never unused.
 func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err error) {
 	switch {
 	case p.Machine == PlaceNew:
@@ -39,15 +41,19 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	case p.Machine != "":
 		return p.Machine, tx.occupyHost(u, env, p.Machine)
 	case env.Provider == ProviderLocal && !u.Constraints.AsksAnything():
+		// This host runs all units that want nothing special.
 		return "0", nil
 	}
 
 	id, err = tx.takeUnused(u)
-	if id != "" || err != nil {
+	if err != nil {
 		return id, err
 	}
+	if id != "" {
+		return id, nil
+	}
 
-	return tx.addMachineFor(u)
+	return tx.addMachineFor(u) // no unused machine fits
 }
 
 // addMachineFor adds a machine with the unit's series and constraints.
@@ -78,8 +84,9 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	return tx.occupyMachine(id)
 }
 
-// AddUnit adds a unit to a service, on the machine that p selects. It returns ErrNotFound if the service,
-// machine or storage does not exist, and ErrDead if one of them is dying.
+// AddUnit adds a unit to a service, on the machine that p selects, with the service's storage. It returns ErrNotFound
+// if the service, machine or storage does not exist, and ErrDead if one of them is dying. It returns a different error
+// for a subordinate service, and if the machine cannot host the unit.
 func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	defer func() {
 		if err != nil {
@@ -125,6 +132,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if err := tx.addServiceStorage(s, u, p.Storage); err != nil {
 		return Unit{}, err
 	}
+	// addServiceStorage has left out the storage that these ids replace.
 	for _, id := range p.Storage {
 		if err := tx.AttachStorage(u.Name, id); err != nil {
 			return Unit{}, err
@@ -141,7 +149,7 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	}
 	u.Name = charm.UnitName(u.Service, u.Number)
 	u.Life = Alive
-	u.Status.Since = time.Now().UTC().Round(0)
+	u.Status.Since = time.Now().UTC().Round(0) // Round removes the monotonic time, which is not stored
 
 	if err := tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}); err != nil {
 		return Unit{}, err
@@ -176,7 +184,8 @@ func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
 // that is the host's series. Other providers report their own when they are examined.
 //
 // Providers that boot machines from trees of files also have the series in settings PROVIDER.tree.SERIES
-// and PROVIDER.mirror.SERIES. nspawn has all series of the archives as well, unless nspawn.tree is set.
+// and PROVIDER.mirror.SERIES. nspawn has all series of the archives as well, unless nspawn.tree is set. Except on
+// "local", the result is nil until the provider has reported its own series.
 func (e Environment) MachineSeries() []string {
 	own := e.HostSeries
 	if e.Provider == ProviderLocal {
@@ -337,5 +346,5 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 		return nil
 	}
 
-	return tx.updateUnused(m)
+	return tx.updateUnused(m) // copies the new constraints, if the machine is unused
 }

@@ -23,8 +23,9 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 	return keyspace.LoadOrZero[ProvisionerTrouble](v.keys, keys.Provisioner)
 }
 
-// SetProvisionerTrouble records the provisioner's trouble with the time of the next try. Since stays the same
-// if the messages have not changed. If messages is empty, the trouble is over, and the record is removed.
+// SetProvisionerTrouble records the provisioner's trouble with the time of the next try. It keeps only the first
+// MaxTroubleMessages messages, each with at most maxMessageBytes. Since stays the same if the messages have not
+// changed. If messages is empty, the trouble is over, and the record is removed.
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubleMessages)])
 	for i, m := range messages {

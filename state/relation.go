@@ -72,7 +72,7 @@ type relationIndex struct {
 
 // AddRelation adds a relation between two endpoints, as InferEndpoints returns them. It returns ErrExists if
 // the endpoints are already related, ErrNotFound if a service does not exist, and ErrDead if a service is
-// dying.
+// dying. It returns a different error if the endpoints do not fit together, or if one has reached its limit.
 func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
@@ -83,9 +83,9 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 		}
 	}()
 
-	a, aerr := tx.findEndpoint(eps[0])
-	b, berr := tx.findEndpoint(eps[1])
-	if err := errors.Join(aerr, berr); err != nil {
+	a, errA := tx.findEndpoint(eps[0])
+	b, errB := tx.findEndpoint(eps[1])
+	if err := errors.Join(errA, errB); err != nil {
 		return Relation{}, err
 	}
 	if !a.canRelateTo(b) {
@@ -93,10 +93,10 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	}
 
 	// Run all checks, so that the error names every obstacle at once.
-	related := tx.checkUnrelated(a.Endpoint, b.Endpoint)
-	ofA := tx.checkLimit(a)
-	ofB := tx.checkLimit(b)
-	if err := errors.Join(checkContainer(a, b), related, ofA, ofB); err != nil {
+	relatedErr := tx.checkUnrelated(a.Endpoint, b.Endpoint)
+	limitErrA := tx.checkLimit(a)
+	limitErrB := tx.checkLimit(b)
+	if err := errors.Join(checkContainer(a, b), relatedErr, limitErrA, limitErrB); err != nil {
 		return Relation{}, err
 	}
 
@@ -223,7 +223,7 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	if r.ID, err = tx.keys.NextNumber(keys.RelationCounter); err != nil {
 		return Relation{}, err
 	}
-	r.Since = time.Now().UTC().Round(0)
+	r.Since = time.Now().UTC().Round(0) // Round removes the monotonic time, which is not stored
 	return r, tx.putRelation(r)
 }
 
@@ -325,7 +325,8 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	return all, err
 }
 
-// findRelations reads the service's relations for which wanted returns true.
+// findRelations reads the service's relations for which wanted returns true, sorted by id. It calls wanted with each
+// entry of the service's index.
 func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
 	all, err := v.relationIndexes(service)
 	if err != nil {
@@ -356,7 +357,8 @@ func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	return all, nil
 }
 
-// findRecords reads the records of relations, sorted by id. It returns the ids without a record in missing.
+// findRecords reads the records of relations, sorted by id. It returns the ids without a record in missing. It
+// sorts the given ids in place. An id can occur twice.
 func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -383,9 +385,9 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 	return all, missing, nil
 }
 
-// RelationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or "db". If several
-// relations have the name, it returns an error that lists them. It returns ErrNotFound if there is no such
-// relation.
+// RelationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or "db". If the part after the
+// colon is not a number, only the name counts. If several relations have the name, it returns an error that lists
+// them. It returns ErrNotFound if there is no such relation.
 func (v *View) RelationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
 	if number == "" {

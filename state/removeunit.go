@@ -12,11 +12,14 @@ import (
 
 // DestroyUnit makes a unit and its subordinates dying, so that their agents shut them down. It removes the
 // unit at once if no agent has run for the unit, and the unit's machine has no instance and is not running. Then
-// it also removes the machine if the machine was created for the unit.
+// it also removes the machine if the machine was created for the unit. It does nothing for a dead unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
-	if err != nil || u.Life == Dead {
+	if err != nil {
 		return err
+	}
+	if u.Life == Dead {
+		return nil
 	}
 
 	u.Life = Dying
@@ -28,14 +31,17 @@ func (tx *Tx) DestroyUnit(name string) error {
 	}
 
 	untouched, err := tx.isUntouched(u)
-	if err != nil || !untouched {
+	if err != nil {
 		return err
+	}
+	if !untouched {
+		return nil
 	}
 	if err := tx.RemoveUnit(name); err != nil {
 		return err
 	}
 
-	return tx.releaseMachine(u, neverStarted)
+	return tx.releaseMachine(u, neverStarted) // also removes a machine that was created for the unit
 }
 
 // isUntouched reports whether no agent has run for the unit, and none can start on its machine.
@@ -50,9 +56,13 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	}
 
 	_, present, err := v.keys.Get(keys.Presence(UnitAgent(u.Name)))
-	if err != nil || present {
+	if err != nil {
 		return false, err
 	}
+	if present {
+		return false, nil
+	}
+	// An agent that has run has left records. A new record makes the commit fail.
 	kvs, err := v.keys.List(keys.Uniter(u.Name))
 	return len(kvs) == 0, err
 }
@@ -84,6 +94,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 		return err
 	}
 
+	// This reads the workflow, which is removed below.
 	if err := tx.releaseUntouched(u); err != nil {
 		return err
 	}
@@ -107,6 +118,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 		}
 	}
 
+	// The unit's removal may have been requested, and is now carried out.
 	tx.RemoveRequest(Request{Unit: name, Kind: RequestRemoval, Relation: NoRelation})
 	tx.keys.Remove(keys.Unit(name), keys.MachineUnit(u.Machine, name), keys.Presence(UnitAgent(name)))
 	return tx.removeServiceIfDone(u.Service)
@@ -118,6 +130,7 @@ func (tx *Tx) releaseUntouched(u Unit) error {
 		return nil
 	}
 
+	// Anything but an empty workflow means that the machine may have leftovers of the charm.
 	w, err := tx.Workflow(u.Name)
 	if err != nil {
 		return err
@@ -187,8 +200,11 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 	}
 
 	left, err := tx.releaseUnitStorage(name, storageBatch)
-	if err != nil || left > 0 {
+	if err != nil {
 		return false, err
+	}
+	if left > 0 {
+		return false, nil // the next batch releases more storage
 	}
 
 	relations, err := tx.joinedRelations(u)

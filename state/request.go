@@ -72,6 +72,7 @@ func (v *View) requestsBelow(prefix string) ([]Request, error) {
 		case !charm.IsUnit(r.Unit):
 			// The key does not belong to a request from a unit.
 		case r.key() != key:
+			// Skips records the damage, which is reported when the view ends.
 			v.keys.Skips(keyspace.NewDamage(key, "its value is the request %q", strings.TrimPrefix(r.key(), keys.UnitRequests(r.Unit))))
 		default:
 			all = append(all, r)
@@ -100,31 +101,44 @@ func (v *View) LeaderServes() (serves, leads bool, err error) {
 // records nothing and returns false. The unit's agent must then do the work itself.
 func (tx *Tx) request(r Request) (taken bool, err error) {
 	serves, _, err := tx.LeaderServes()
-	if err != nil || !serves {
+	if err != nil {
 		return false, err
+	}
+	if !serves {
+		return false, nil
 	}
 
 	_, isRecorded, err := tx.keys.Get(r.key())
-	if err != nil || isRecorded {
+	if err != nil {
 		return true, err
 	}
+	if isRecorded {
+		return true, nil
+	}
 
-	r.Since = time.Now().UTC().Round(0)
+	r.Since = time.Now().UTC().Round(0) // Round removes the monotonic time, which is not stored
 	return true, tx.keys.Put(r.key(), r)
 }
 
 // DepartRelation is LeaveRelation for the unit's own agent. If the unit was the last member of a dying
-// relation, it requests the relation's removal from the provisioner's leader.
+// relation, it requests the relation's removal from the provisioner's leader. If the leader does not carry out
+// requests, it removes the relation itself.
 func (tx *Tx) DepartRelation(id int, unit string) error {
 	return tx.leaveRelation(id, unit, func(r Relation) error {
 		done, err := tx.isRelationDone(r)
-		if err != nil || !done {
+		if err != nil {
 			return err
+		}
+		if !done {
+			return nil
 		}
 
 		taken, err := tx.request(Request{Unit: unit, Kind: RequestRelationEnd, Relation: id})
-		if err != nil || taken {
+		if err != nil {
 			return err
+		}
+		if taken {
+			return nil
 		}
 
 		return tx.RemoveRelationIfDone(r)
@@ -148,13 +162,19 @@ func (tx *Tx) RetireUnit(name string) (mustRemove bool, err error) {
 // ErrDead if the subordinate's service is not alive.
 func (tx *Tx) wantSubordinate(r Relation, principal Unit) error {
 	s, lacks, err := tx.LacksSubordinate(r, principal)
-	if err != nil || !lacks {
+	if err != nil {
 		return err
+	}
+	if !lacks {
+		return nil
 	}
 
 	taken, err := tx.request(Request{Unit: principal.Name, Kind: RequestSubordinate, Relation: r.ID})
-	if err != nil || taken {
+	if err != nil {
 		return err
+	}
+	if taken {
+		return nil
 	}
 
 	return tx.insertSubordinate(s, principal)
@@ -177,8 +197,11 @@ func (tx *Tx) AddSubordinate(id int, principal string) error {
 	}
 
 	s, lacks, err := tx.LacksSubordinate(r, u)
-	if err != nil || !lacks {
+	if err != nil {
 		return err
+	}
+	if !lacks {
+		return nil
 	}
 
 	return tx.insertSubordinate(s, u)
@@ -188,13 +211,17 @@ func (tx *Tx) AddSubordinate(id int, principal string) error {
 // It also returns the subordinate's service. A subordinate that is not alive does not count. It returns
 // ErrDead if the service is not alive.
 func (v *View) LacksSubordinate(r Relation, principal Unit) (s Service, lacks bool, err error) {
+	// Subordinates exist only in relations of container scope between two services. A subordinate has none itself.
 	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {
 		return Service{}, false, nil
 	}
 
 	s, err = v.AliveService(r.Other(principal.Service).Service)
-	if err != nil || !s.Subordinate {
+	if err != nil {
 		return s, false, err
+	}
+	if !s.Subordinate {
+		return s, false, nil
 	}
 
 	has, err := v.hasSubordinate(principal, s.Name)
@@ -212,7 +239,7 @@ func (tx *Tx) insertSubordinate(s Service, principal Unit) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.addServiceStorage(s, u, nil); err != nil {
+	if err := tx.addServiceStorage(s, u, nil); err != nil { // all of its storage is new
 		return err
 	}
 

@@ -51,12 +51,16 @@ func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 // nothing for a unit without a mark.
 func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	r, ok, err := tx.Restored(unit)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return nil
 	}
 
 	r.Differs = how
 	r.Storage = missing
+	// The operator has accepted any difference before the agent could compare the directory.
 	if r.Accepted && how != "" {
 		return tx.endRestored(unit, r)
 	}
@@ -70,8 +74,11 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 // accepted the unit before.
 func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 	r, ok, err := tx.Restored(unit)
-	if err != nil || !ok {
+	if err != nil {
 		return false, err
+	}
+	if !ok {
+		return false, nil
 	}
 	if r.Differs != "" {
 		return true, tx.endRestored(unit, r)
@@ -80,6 +87,7 @@ func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 		return true, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 
+	// Without storage, nothing can be missing, so the mark goes.
 	all, err := tx.OwnStorages(unit)
 	if err != nil {
 		return true, err
@@ -107,8 +115,11 @@ func (tx *Tx) endRestored(unit string, r Restored) error {
 	}
 
 	w, err := tx.Workflow(unit)
-	if err != nil || w.Charm == "" {
+	if err != nil {
 		return err
+	}
+	if w.Charm == "" {
+		return nil // the unit has not deployed a charm
 	}
 	w.Deploying = w.Charm
 	return tx.PutWorkflow(unit, w)

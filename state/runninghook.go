@@ -19,12 +19,18 @@ type RunningHook struct {
 // present.
 func (v *View) Running(unit string) (*RunningHook, error) {
 	op, runs, err := v.Op(unit)
-	if err != nil || !runs {
+	if err != nil {
 		return nil, err
 	}
+	if !runs {
+		return nil, nil
+	}
 	present, err := v.IsPresent(UnitAgent(unit))
-	if err != nil || !present {
+	if err != nil {
 		return nil, err
+	}
+	if !present {
+		return nil, nil
 	}
 
 	r := op.Running()
@@ -36,7 +42,7 @@ func (op Op) Running() RunningHook {
 	h := op.Hook
 	r := RunningHook{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
 	if h.Kind == KindAction || h.Kind == KindCommand {
-		r.Name = h.String()
+		r.Name = h.String() // also has the number
 	}
 	if h.Relation != NoRelation {
 		r.Relation = Relation{ID: h.Relation}.String()

@@ -97,6 +97,7 @@ func (e *MissingError) Error() string { return e.reason }
 // CheckMissing returns a *MissingError if the charm needs a feature that bijou lacks, unless an operator
 // has forced it.
 func (s Service) CheckMissing(c Charm) error {
+	// The charm works without its optional features.
 	required, _ := charm.Unsupported(&c.Meta, s.PromisedVersion())
 	if s.Force || len(required) == 0 {
 		return nil
@@ -130,9 +131,9 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	s.setDialect(ch)
 
 	// Run all checks, so that the error names every obstacle at once.
-	taken := tx.checkNameFree(s.Name)
-	series := tx.checkSeries(s, ch)
-	if err := errors.Join(taken, series, s.CheckMissing(ch), s.checkConstraints()); err != nil {
+	takenErr := tx.checkNameFree(s.Name)
+	seriesErr := tx.checkSeries(s, ch)
+	if err := errors.Join(takenErr, seriesErr, s.CheckMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 
@@ -142,6 +143,7 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
 		return Service{}, err
 	}
+	// setConfig reads the new service. Options of a new service can name secrets that are not granted to it yet.
 	const isNew = true
 	if _, err := tx.setConfig(s.Name, config, isNew); err != nil {
 		return Service{}, err
@@ -203,8 +205,11 @@ func (v *View) CharmOf(service, url string) (Charm, error) {
 // SetExposed records whether a service must be reachable from outside.
 func (tx *Tx) SetExposed(name string, exposed bool) error {
 	s, err := tx.AliveService(name)
-	if err != nil || s.Exposed == exposed {
+	if err != nil {
 		return err
+	}
+	if s.Exposed == exposed {
+		return nil
 	}
 	s.Exposed = exposed
 	return tx.keys.Put(keys.Service(name), s)
@@ -214,8 +219,11 @@ func (tx *Tx) SetExposed(name string, exposed bool) error {
 // config-changed.
 func (tx *Tx) SetTrusted(name string, trusted bool) error {
 	s, err := tx.AliveService(name)
-	if err != nil || s.Trusted == trusted {
+	if err != nil {
 		return err
+	}
+	if s.Trusted == trusted {
+		return nil
 	}
 	config, err := tx.Config(name)
 	if err != nil {

@@ -54,8 +54,11 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 	}
 
 	changed, err := s.merge(changes)
-	if err != nil || len(changed) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(changed) == 0 {
+		return nil, nil
 	}
 
 	return changed, tx.putSettings(id, unit, s.Version+1, s.Values)
@@ -66,8 +69,11 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 // hook writes to dozens of relations.
 func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
-	if err != nil || in {
+	if err != nil {
 		return err
+	}
+	if in {
+		return nil // only an existing relation has members
 	}
 	_, err = v.Relation(id)
 	return err
@@ -87,7 +93,8 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 	return tx.mergeSettingsNode(keys.AppSettings(id, service), changes)
 }
 
-// putSettings writes a unit's settings, and their version into the unit's membership.
+// putSettings writes a unit's settings, and their version into the unit's membership, if the unit is a member. Other
+// members notice the change by that version.
 func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]string) error {
 	m, in, err := tx.Member(id, unit)
 	if err != nil {
@@ -108,8 +115,11 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 // members' changed hooks run. It does nothing for a unit that is not a member.
 func (tx *Tx) TouchSettings(id int, unit string) error {
 	_, in, err := tx.Member(id, unit)
-	if err != nil || !in {
+	if err != nil {
 		return err
+	}
+	if !in {
+		return nil
 	}
 	s, _, err := tx.readSettings(keys.Settings(id, unit))
 	if err != nil {
@@ -203,7 +213,8 @@ func (v *View) readValues(key string, doc settingsDoc) (map[string]string, error
 }
 
 // merge changes the values in place, and returns the changes of the keys whose values differ. A nil value
-// deletes a key.
+// deletes a key. After the error of an invalid key or value, the caller must not use the values, since some may have
+// changed.
 func (s Settings) merge(changes map[string]*string) (changed []Change, err error) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value := changes[key]
@@ -261,15 +272,19 @@ func (tx *Tx) putSettingsNode(key string, version int64, values map[string]strin
 }
 
 // mergeSettingsNode merges changes into the settings at key, and returns the changes. It writes nothing if
-// all values are the same. It must not be used for the settings of a relation's members.
+// all values are the same. It must not be used for the settings of a relation's members, whose version must also be
+// in the membership.
 func (tx *Tx) mergeSettingsNode(key string, changes map[string]*string) ([]Change, error) {
 	s, _, err := tx.readSettings(key)
 	if err != nil {
 		return nil, err
 	}
 	changed, err := s.merge(changes)
-	if err != nil || len(changed) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(changed) == 0 {
+		return nil, nil
 	}
 
 	return changed, tx.putSettingsNode(key, s.Version+1, s.Values)

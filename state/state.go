@@ -62,7 +62,8 @@ func Create(ctx context.Context, url string, env Environment) error {
 	return errors.Join(err, s.Close())
 }
 
-// initialise writes the records of a new environment.
+// initialise writes the records of a new environment: its format, its own record, and machine 0. It returns
+// ErrStoreExists if the store contains an environment, and ErrFormat if it contains an incomplete copy of one.
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		_, ok, err := tx.keys.Get(keys.Format)
@@ -88,6 +89,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 		if err := tx.keys.Put(keys.Environment, env); err != nil {
 			return err
 		}
+		// Machine 0 exists, so 1 is the number of the next machine.
 		if err := tx.keys.Put(keys.MachineCounter, 1); err != nil {
 			return err
 		}
@@ -273,8 +275,11 @@ func CheckFormat(v *View) error {
 // checkNotMoved returns ErrMoved if the environment has moved to a different store.
 func (v *View) checkNotMoved() error {
 	kv, err := v.keys.GetKV(keys.Moved)
-	if err != nil || kv.Revision == 0 {
+	if err != nil {
 		return err
+	}
+	if kv.Revision == 0 {
+		return nil
 	}
 	return explainMoved(kv)
 }
@@ -291,8 +296,11 @@ func explainMoved(kv keyspace.KeyValue) error {
 // checkNotPartial returns ErrFormat if a migration or a restoration to this store was not finished.
 func (v *View) checkNotPartial() error {
 	left, ok, err := keyspace.Load[PartialCopy](v.keys, keys.PartialCopy)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return nil
 	}
 	return refuse(ErrFormat, "the store contains only an incomplete copy of %q", left.From)
 }

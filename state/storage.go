@@ -145,6 +145,7 @@ func (v *View) unitStorages(skips func(error) bool, units ...string) (all []Stor
 			continue
 		case err != nil:
 			return nil, err
+		// A unit's agent writes the list, which can name storage of another unit.
 		case slices.Contains(units, s.Unit):
 			all = append(all, s)
 		}
@@ -237,7 +238,7 @@ func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 
 		// Existing storage takes the place of new storage with the same name.
 		for _, id := range attached {
-			if path.Dir(id) == name {
+			if path.Dir(id) == name { // an id is NAME/NUMBER
 				d.Count--
 			}
 		}
@@ -274,6 +275,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		return nil, err
 	}
 
+	// The charm's limit includes the storage that the unit already has.
 	d.Count = max(d.Count, 1)
 	if err := declared.CheckCount(name, count+d.Count); err != nil {
 		return nil, refuse(ErrNoStorage, "%v", err)

@@ -16,7 +16,8 @@ import (
 
 // AttachStorage gives a detached storage to a unit on the same machine. It returns ErrNotFound if the storage
 // or the unit does not exist, ErrInUse if a unit already has the storage, and ErrDead if the storage is being
-// removed or the unit is not alive. It returns ErrNoStorage if the unit's charm does not declare the storage.
+// removed or the unit is not alive. It returns ErrNoStorage if the unit's charm does not declare the storage, and a
+// different error if the storage is on another machine, or if the charm does not allow one more.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	defer func() {
 		if err != nil {
@@ -95,8 +96,11 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 // directory can hold data that must not be lost.
 func (tx *Tx) MarkStorageMade(id string) error {
 	s, err := tx.Storage(id)
-	if err != nil || s.Made {
+	if err != nil {
 		return err
+	}
+	if s.Made {
+		return nil
 	}
 	s.Made = true
 	return tx.putStorage(s)
@@ -106,8 +110,12 @@ func (tx *Tx) MarkStorageMade(id string) error {
 // storage is not pending.
 func (tx *Tx) SetStorageBound(id, location string) error {
 	s, err := tx.Storage(id)
-	if err != nil || s.State != StoragePending {
+	if err != nil {
 		return err
+	}
+	// An operator may have detached the storage in the meantime.
+	if s.State != StoragePending {
+		return nil
 	}
 
 	s.Location = location
@@ -125,6 +133,7 @@ func (tx *Tx) RenewStorage(id string) error {
 		return err
 	}
 
+	// Without a directory, ReleaseStorage removes the record instead of keeping the storage.
 	s.Made = false
 	if s.Unit == "" || s.isLeaving() {
 		if err := tx.putStorage(s); err != nil {
@@ -141,14 +150,17 @@ func (tx *Tx) RenewStorage(id string) error {
 // KeepStorage takes it from its unit instead. It does nothing for a storage without a unit.
 func (tx *Tx) KeepStorage(id string) error {
 	s, err := tx.Storage(id)
-	if err != nil || s.Unit == "" {
+	if err != nil {
 		return err
+	}
+	if s.Unit == "" {
+		return nil
 	}
 	if s.isLeaving() {
 		return tx.ReleaseStorage(id)
 	}
 
-	s.Made = true
+	s.Made = true // the restored directory
 	return tx.attachAgain(s)
 }
 
@@ -157,8 +169,11 @@ func (tx *Tx) KeepStorage(id string) error {
 // unit.
 func (tx *Tx) ReattachStorage(id string) error {
 	s, err := tx.Storage(id)
-	if err != nil || s.Unit == "" {
+	if err != nil {
 		return err
+	}
+	if s.Unit == "" {
+		return nil
 	}
 	return tx.attachAgain(s)
 }
@@ -193,7 +208,8 @@ func (tx *Tx) storageLocation(s Storage) (string, error) {
 }
 
 // ReleaseStorage takes a storage from its unit. The storage stays with its content, unless it is being
-// removed, or its directory was never created.
+// removed, or its directory was never created. Then ReleaseStorage makes the machine's agent remove the storage, or
+// removes only the record. It does nothing if the storage has no record.
 func (tx *Tx) ReleaseStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -249,6 +265,7 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 			id, s.Unit)
 	}
 
+	// Once the unit releases the storage, ReleaseStorage removes it, since it is dying.
 	s.Life = Dying
 	if err := tx.putStorage(s); err != nil {
 		return err
@@ -277,8 +294,9 @@ func (tx *Tx) ForgetStorage(id string) error {
 	return tx.EndStorage(id)
 }
 
-// forgetDamagedStorage removes the record of a storage, and finds the machine in whose list it is. The entry in
-// a unit's list can stay, since readers skip entries without a record.
+// forgetDamagedStorage removes the damaged record of a storage, and the entry in a machine's list. Since the record
+// cannot name the machine, forgetDamagedStorage searches the lists of all machines. The entry in a unit's list can
+// stay, since readers skip entries without a record.
 func (tx *Tx) forgetDamagedStorage(id string) error {
 	tx.keys.Remove(keys.Storage(id))
 	kvs, err := tx.keys.ListUnguarded(keys.Machines)
@@ -291,6 +309,7 @@ func (tx *Tx) forgetDamagedStorage(id string) error {
 		if !isList {
 			continue
 		}
+		// A list that does not decode cannot name the storage.
 		list, err := keyspace.Decode[MachineStorage](kv)
 		if err == nil && slices.Contains(list.All, id) {
 			return tx.removeMachineStorage(machine, id)
@@ -327,7 +346,8 @@ func (s *State) RemoveServiceStorage(ctx context.Context, service string) error 
 	return inBatches(ctx, s.Update, units, func(tx *Tx, u Unit) error { return tx.RemoveUnitStorage(u.Name) })
 }
 
-// EndStorage removes the record of a storage whose directory no longer exists.
+// EndStorage removes the record of a storage whose directory no longer exists, and takes the storage out of its
+// machine's list. It does nothing if the storage has no record.
 func (tx *Tx) EndStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -386,6 +406,7 @@ func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 // listUnitStorage returns the ids in a unit's list of storage. If the list does not decode, it returns the ids
 // of the storages that name the unit.
 func (tx *Tx) listUnitStorage(unit string) (ids []string, err error) {
+	// Skips is true only if the list does not decode.
 	ids, _, err = keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
 	if !tx.Skips(err) {
 		return ids, err

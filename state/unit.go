@@ -106,13 +106,13 @@ func (v *View) Units(service string) ([]Unit, error) {
 	return v.DecodeUnits(kvs)
 }
 
-// DecodeUnits returns the units among records below keys.Units, sorted by service and number. It skips
-// records that do not decode.
+// DecodeUnits returns the units among records below keys.Units, sorted by service and number. It leaves out keys
+// below a unit, such as its ports, and skips records of units that do not decode.
 func (v *View) DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	for _, kv := range kvs {
 		service, number, err := charm.ParseUnit(kv.Key[len(keys.Units):])
 		if err != nil {
-			continue
+			continue // the key is not that of a unit's own record
 		}
 		u, err := keyspace.Decode[Unit](kv)
 		if v.keys.Skips(err) {
@@ -180,8 +180,11 @@ func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 	version = Truncate(version, maxMessageBytes)
 	u, err := tx.Unit(name)
-	if err != nil || u.Workload.Version == version {
+	if err != nil {
 		return err
+	}
+	if u.Workload.Version == version {
+		return nil
 	}
 	u.Workload = WorkloadVersion{Version: version, Since: since.UTC()}
 	return tx.keys.Put(keys.Unit(name), u)
@@ -253,7 +256,7 @@ func (v *View) PrefetchUnit(unit string) error {
 }
 
 // ClearResolved removes the operator's answer to an error in the relation, or to the unit's own error if
-// relation is NoRelation.
+// relation is NoRelation. It does nothing if the unit is gone.
 func (tx *Tx) ClearResolved(unit string, relation int) error {
 	u, err := tx.Unit(unit)
 	if err != nil {

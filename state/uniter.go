@@ -28,7 +28,7 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 }
 
 // takeRecord applies the change of one record of the unit's agent. rest is the record's key below the unit:
-// "op", "workflow", "relations/3", "relations/3/mysql/0" or "services/3/mysql".
+// "op", "workflow", "relations/3", "relations/3/mysql/0" or "services/3/mysql". takeRecord ignores any other key.
 func (u *Uniter) takeRecord(rest string, c keyspace.Change) error {
 	switch rest {
 	case "op":

@@ -28,7 +28,8 @@ type firstUnit struct {
 	Made bool `json:"made,omitempty"` // the machine was created for the unit
 }
 
-// occupyMachine records that a machine will host a unit and is no longer unused.
+// occupyMachine records that a machine will host a unit and is no longer unused. If the machine was unused, the
+// unit is recorded as its first. Otherwise the machine loses the record of its first unit.
 func (tx *Tx) occupyMachine(id string) error {
 	_, unused, err := tx.keys.Get(keys.UnusedMachine(id))
 	if err != nil {
@@ -39,6 +40,7 @@ func (tx *Tx) occupyMachine(id string) error {
 		return tx.keys.Put(keys.FirstUnit(id), firstUnit{})
 	}
 
+	// A machine that hosts a second unit can no longer become unused again.
 	_, first, err := tx.keys.Get(keys.FirstUnit(id))
 	if err != nil {
 		return err
@@ -59,7 +61,8 @@ const (
 
 // releaseMachine releases the machine of a unit that leaves before it has installed anything. If the machine
 // has hosted no other unit, it counts as unused again. If the machine was never started, and was made for the
-// unit, releaseMachine removes it instead. It does nothing for a subordinate, whose machine its principal uses.
+// unit, releaseMachine removes it instead. It does nothing for a subordinate, whose machine its principal uses, or if
+// the machine is not alive.
 func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
 	first, isOnlyUnit, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
 	if err != nil {
@@ -71,8 +74,11 @@ func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
 	}
 
 	m, err := tx.Machine(u.Machine)
-	if err != nil || m.Life != Alive {
+	if err != nil {
 		return err
+	}
+	if m.Life != Alive {
+		return nil
 	}
 	if first.Made && started == neverStarted {
 		return tx.RemoveMachine(m.ID)
@@ -95,6 +101,7 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	}
 
 	for _, id := range ids[:min(maxUnusedLooked, len(ids))] {
+		// The list was read without a condition, so a machine may be gone.
 		m, err := tx.Machine(id)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -137,8 +144,11 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 // the machine is in use.
 func (tx *Tx) updateUnused(m Machine) error {
 	_, isUnused, err := tx.keys.Get(keys.UnusedMachine(m.ID))
-	if err != nil || !isUnused {
+	if err != nil {
 		return err
+	}
+	if !isUnused {
+		return nil
 	}
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }

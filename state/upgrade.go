@@ -93,7 +93,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 			return err
 		}
 		mark.Before = earlier.Before
-	} else if err := tx.keep(&s, mark.Charm, spec.At); err != nil {
+	} else if err := tx.keep(&s, mark.Charm, spec.At); err != nil { // keeps the old charm in s, if a unit was active
 		return err
 	}
 
@@ -159,6 +159,7 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 	}
 
 	for _, name := range names {
+		// The service has the relation, so the old charm has it.
 		was, _ := old.Meta.Relation(name)
 		is, ok := fresh.Meta.Relation(name)
 

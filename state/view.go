@@ -248,7 +248,9 @@ func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAge
 // WatchEnvironment returns the [Scope] of the environment's own record.
 func WatchEnvironment() Scope { return Scope{Keys: []string{keys.Environment}} }
 
-// WatchAll returns the [Scope] of everything except logs.
+// WatchAll returns the [Scope] of the environment, its provisioner, charms, applications, units, machines,
+// relations, agents, actions, resources and requests. It leaves out logs, the histories of hooks, secrets, and the
+// records of storage.
 func WatchAll() Scope {
 	return Scope{Keys: []string{keys.Environment, keys.Provisioner}, Prefixes: []string{
 		keys.Actions, keys.Resources, keys.Requests,

@@ -107,6 +107,7 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 		if size := len(new); size > r.max {
 			return refuse(fmt.Sprintf("the value has %d bytes, but at most %d are allowed", size, r.max))
 		}
+		// A raw value is not JSON. The names of a record's own members must differ in more than case.
 		if !r.raw && !hasDistinctMembers(new, r.record) {
 			return refuse("an object in the value has the same member twice, so that readers could use different values")
 		}
@@ -129,8 +130,9 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	return nil
 }
 
-// Show returns the part of a key's value that the identity can see. Most values have no hidden part. The caller
-// must first check with [May] that the identity can Get the key.
+// Show returns the part of a key's value that the identity can see. Most values have no hidden part, so Show
+// returns them unchanged, as it does for an operator. The caller must first check with [May] that the identity can
+// Get the key.
 func Show(id Identity, key string, value []byte) []byte {
 	if id.operator || value == nil {
 		return value
@@ -172,7 +174,8 @@ func (w Write) Op() Op {
 
 // MayWrite is [May] for one of the writes of a commit. The rules see all writes of the commit, since some
 // records must be written together with the list that names them. MayWrite reads the old value from the
-// placement.
+// placement. It also refuses a quiet write of a key that other processes watch. It allows every deletion of
+// an absent key.
 func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
 	if id.operator {
 		return nil
@@ -250,6 +253,7 @@ func (p *Placement) Used() (keys, prefixes []string) {
 	for key := range p.values {
 		keys = append(keys, key)
 	}
+	// A key can have been read both with pass and with get. List it only once.
 	for key := range p.passed {
 		if _, known := p.values[key]; !known {
 			keys = append(keys, key)
@@ -299,7 +303,8 @@ func (p *Placement) read(key string) (value []byte, isNew bool) {
 	return value, true
 }
 
-// list returns the values of all keys with the prefix, by key. It keeps the list.
+// list returns the values of all keys with the prefix, by key. It keeps the list. Like read, it records the first
+// error, and then returns nil.
 func (p *Placement) list(prefix string) map[string][]byte {
 	if values, known := p.lists[prefix]; known || p.err != nil {
 		return values
@@ -317,7 +322,8 @@ func (p *Placement) list(prefix string) map[string][]byte {
 // after returns the value of the key after the current commit.
 func (p *Placement) after(key string) []byte { return p.afterBy(key, p.get) }
 
-// afterBy is like after. It calls read for a key that the commit does not write.
+// afterBy returns the value that a key has after the commit, or nil if the key is then absent. It calls read for a key
+// that the commit does not write.
 func (p *Placement) afterBy(key string, read func(key string) []byte) []byte {
 	i := slices.IndexFunc(p.writes, func(w Write) bool { return w.Key == key })
 	switch {

@@ -22,7 +22,8 @@ func touchesBlob(a *ask) bool { return a.touchesNow() && headsBlob(a) }
 
 // writesChunk allows a machine to write the chunks of a blob that has a head, or gets one in the same commit.
 // It can replace a chunk until the blob is complete. Otherwise a machine that knows a sum could write a wrong
-// chunk first, and keep the true writer from completing the blob.
+// chunk first, and keep the true writer from completing the blob. After that, it can only write the same chunk
+// again.
 func writesChunk(a *ask) bool {
 	head := BlobHeads + a.vars["sum"]
 	before, _ := load[blobHeadShape](a.Placement, head)
@@ -31,6 +32,7 @@ func writesChunk(a *ask) bool {
 		return false
 	}
 
+	// Each chunk has only one key, with the number in four digits or more.
 	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
 	if err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n >= chunkCount(after.Size) {
 		return false
@@ -101,6 +103,7 @@ func (a *ask) touchesNow() bool {
 		return true
 	}
 
+	// The limit is stricter if the time goes back, since a wrong time could then shorten the blob's life.
 	skew := after.Touched.Sub(a.now).Abs()
 	goesBack := after.Touched.Before(before.Touched)
 	if goesBack {

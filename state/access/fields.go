@@ -47,6 +47,7 @@ func withoutProviderSettings(value []byte) []byte {
 	}
 
 	for member, data := range record {
+		// Readers decode a name in any case.
 		if !strings.EqualFold(member, "config") {
 			continue
 		}
@@ -101,7 +102,8 @@ func hasDistinctMembers(value []byte, isRecord bool) bool {
 }
 
 // scanValue skips one value, and reports whether each object in it has distinct members. With fold, if the value
-// itself is an object, the names of its own members must differ in more than case.
+// itself is an object, the names of its own members must differ in more than case. Objects inside the value
+// need only different names.
 func scanValue(d *json.Decoder, fold bool) (distinct bool, err error) {
 	token, err := d.Token()
 	if err != nil {
@@ -225,6 +227,7 @@ func (a *ask) isKeptOrReduced(name string) bool {
 // each new number, the same commit must put a key that begins with prefix and ends with the number.
 func gives(prefix string) rule {
 	return func(a *ask) bool {
+		// An absent counter counts as 0.
 		before, after, ok := counts(a.old, a.new)
 		if !ok || after <= before {
 			return false

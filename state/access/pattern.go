@@ -91,6 +91,7 @@ func match(pattern []segment, parts []string) (vars, bool) {
 func (k kind) take(text string, parts []string) (value string, used int, ok bool) {
 	switch k {
 	case kindRest:
+		// In all patterns, such a variable begins its part, so no literal is in the way.
 		return strings.Join(parts, "/"), len(parts), true
 
 	case kindNamed:
@@ -113,6 +114,7 @@ func (k kind) take(text string, parts []string) (value string, used int, ok bool
 		return text, 1, strings.Trim(text, "0123456789") == ""
 	}
 
+	// A word can be any text.
 	return text, 1, true
 }
 

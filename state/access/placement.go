@@ -161,7 +161,7 @@ func (a *ask) hasService(service string) bool {
 // servicesHere lists the services that have units on the machine.
 func (a *ask) servicesHere() []string {
 	services := map[string]bool{}
-	for _, unit := range a.unitsHere("") {
+	for _, unit := range a.unitsHere("") { // of all services
 		services[serviceOf(unit)] = true
 	}
 	return slices.Sorted(maps.Keys(services))
@@ -186,18 +186,21 @@ const classic = "classic"
 // hasClassicCharm reports whether a unit on the machine has a charm of the classic dialect. The hooks of such charms
 // explore the topology, so they can see all relations and their members.
 func (a *ask) hasClassicCharm() bool {
-	for _, unit := range a.unitsHere("") {
+	for _, unit := range a.unitsHere("") { // of all services
 		u, _ := load[unitRecord](a.Placement, keys.Unit(unit))
 		s, _ := load[serviceRecord](a.Placement, keys.Service(serviceOf(unit)))
 		if s.Dialect == classic {
 			return true
 		}
+		// A dialect that the operator has set applies to every charm of the service. A unit without a charm,
+		// or with the service's charm, has no other dialect.
 		if s.HookDialect != "" || u.Charm == "" || u.Charm == s.Charm {
 			continue
 		}
 
 		// The unit still runs the charm that it had before an upgrade. Since the unit's agent could name any
 		// charm, the charm must also be in the service's own records.
+		// The record of a charm also has the member dialect.
 		before, _ := load[serviceRecord](a.Placement, keys.Charm(u.Charm))
 		if before.Dialect == classic && a.wasCharm(serviceOf(unit), s, u.Charm) {
 			return true
@@ -207,7 +210,8 @@ func (a *ask) hasClassicCharm() bool {
 	return false
 }
 
-// wasCharm reports whether the service ran the charm before.
+// wasCharm reports whether the service ran the charm before: the charm is among its kept charms, or its last
+// upgrade began with the charm.
 func (a *ask) wasCharm(service string, s serviceRecord, url string) bool {
 	for _, kept := range s.Kept {
 		if kept.Charm == url {
@@ -278,7 +282,7 @@ func (a *ask) runsCharm(url string) bool {
 	}
 
 	name := withoutRevision(url)
-	for _, unit := range a.unitsHere("") {
+	for _, unit := range a.unitsHere("") { // of all services
 		u, _ := load[unitRecord](a.Placement, keys.Unit(unit))
 		if withoutRevision(u.Charm) == name || a.servesCharm(serviceOf(unit), url) {
 			return true
@@ -318,6 +322,7 @@ func (a *ask) manages(r secret.Record) bool {
 	owner := r.Owner
 	switch {
 	case owner.Unit != "":
+		// A record that names both a unit and a service is not valid.
 		return owner.Service == "" && a.hosts(owner.Unit)
 	case owner.Service != "":
 		return a.hostsLeader(owner.Service) && a.serviceOwns(owner.Service, r.ID)
@@ -397,7 +402,7 @@ func (a *ask) isGrantValid(id string, g secret.Grant) bool {
 // isReadBy reports whether the unit has read a secret that the machine manages.
 func (a *ask) isReadBy(unit string) bool {
 	var owned []string
-	for _, own := range a.unitsHere("") {
+	for _, own := range a.unitsHere("") { // of all services
 		index, _ := load[secretIndex](a.Placement, keys.UnitSecrets(own))
 		owned = append(owned, index.Owned...)
 	}

@@ -299,7 +299,7 @@ type (
 // textOrBytes is a text, or {"base64": TEXT} for bytes that are not UTF-8.
 type textOrBytes struct{}
 
-// UnmarshalJSON returns an error if the value has neither form.
+// UnmarshalJSON returns an error if the value has neither form. It stores nothing.
 func (textOrBytes) UnmarshalJSON(data []byte) error {
 	if startsWith(data, '{') {
 		var doc struct {

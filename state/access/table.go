@@ -247,7 +247,8 @@ func charm(a *ask) bool { return a.runsCharm(a.vars["charm"]) }
 // From maxEpoch on, an epoch can only grow by one, so that a machine cannot use up all epochs.
 const maxEpoch = 1 << 40
 
-// claims allows a machine to change its own claim if the epoch grows.
+// claims allows a machine to change its own claim if the epoch grows. Above maxEpoch, the epoch can grow only by
+// one.
 func claims(a *ask) bool {
 	before, _ := decode[claimRecord](a.old)
 	after, ok := decode[claimRecord](a.new)
@@ -357,7 +358,7 @@ func changesUnit(a *ask) bool {
 // rights.
 func (a *ask) deploys(service, before, after string) bool {
 	if a.get(keys.Charm(after)) == nil {
-		return false
+		return false // there is no such charm
 	}
 	s, _ := load[serviceRecord](a.Placement, keys.Service(service))
 	if after == s.Charm {
@@ -422,6 +423,7 @@ func (a *ask) dropsRemoved(before, after secretIndex) bool {
 	return slices.Equal(before.Owned, after.Owned) &&
 		len(added(before.Consumed, after.Consumed)) == 0 &&
 		len(lost) > 0 &&
+		// All other entries stay, also those that occur twice.
 		len(after.Consumed) == len(before.Consumed)-len(lost) &&
 		!slices.ContainsFunc(lost, func(id string) bool { return !a.isRemoving(id) })
 }
@@ -576,11 +578,11 @@ func changesSecret(a *ask) bool {
 	// Create the secret. If a removed secret with this id has left contents, they belong to a different
 	// owner, so the id cannot be used again.
 	if a.old == nil {
-		none := secret.Record{}
+		empty := secret.Record{} // so that all consumers and grants count as new
 		return isSecretID(id) &&
 			a.isOwnerHere(is) &&
-			a.addsOwnConsumersOnly(none, is) &&
-			a.grantsRelatedOnly(none, is) &&
+			a.addsOwnConsumersOnly(empty, is) &&
+			a.grantsRelatedOnly(empty, is) &&
 			len(a.list(keys.ContentsOfSecret(id))) == 0
 	}
 
@@ -631,6 +633,7 @@ func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 	owner := cmp.Or(is.Owner.Service, serviceOf(is.Owner.Unit))
 	isForbidden := func(g secret.Grant) bool {
 		r, exists := a.relation(strconv.Itoa(g.Relation))
+		// Only grants by operators are without a relation.
 		if g.Relation < 0 {
 			return true
 		}
@@ -645,8 +648,9 @@ func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 // maxLabel limits a consumer's label, in bytes, since it takes space in the owner's record.
 const maxLabel = 1 << 10
 
-// addsOwnConsumersOnly reports whether all consumers that are new or have changed are units on the machine. If
-// a machine could add units of other machines, it could read their lists of secrets.
+// addsOwnConsumersOnly reports whether all consumers that are new or have changed are units on the machine, and have
+// labels of at most maxLabel bytes. If a machine could add units of other machines, it could read their lists of
+// secrets.
 func (a *ask) addsOwnConsumersOnly(was, is secret.Record) bool {
 	for unit, c := range is.Consumers {
 		before, existed := was.Consumers[unit]
@@ -674,7 +678,8 @@ func (a *ask) removesOwnConsumersOnly(was, is secret.Record) bool {
 // isPruned reports whether the revisions stay the same, except for removed revisions that no consumer reads.
 // Revisions can only be removed if the owner has set AutoPrune.
 func isPruned(was, is secret.Record) bool {
-	// The consumers after the change decide which of the previous revisions no consumer reads.
+	// The consumers after the change decide which of the previous revisions no consumer reads. All grants
+	// count as valid, so that no consumer with a grant loses the revision that it reads.
 	candidates := is
 	candidates.Revisions = was.Revisions
 	untracked := candidates.Untracked(func(string, secret.Grant) bool { return true })
@@ -772,7 +777,8 @@ func changesStorage(a *ask) bool {
 	}
 
 	// Storage that was made stays marked as made, since an agent can remove storage that was never made. When
-	// a unit gives storage back, the same commit must remove it from the unit's list.
+	// a unit gives storage back, the same commit must remove it from the unit's list. An old record that does
+	// not decode names no machine, so the machine cannot change it.
 	was, _ := decode[storageRecord](a.old)
 	return was.Machine == a.me &&
 		(was.Unit == "" || a.hosts(was.Unit)) &&
@@ -841,7 +847,8 @@ func isHost(text string) bool {
 		isDigit := c >= '0' && c <= '9'
 		return !isLetter && !isDigit && c != '-' && c != '.' && c != '_'
 	}
-	return len(text) <= 253 && !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, isForbidden)
+	const maxHostName = 253
+	return len(text) <= maxHostName && !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, isForbidden)
 }
 
 // listsMachineStorage allows the machine to add storage that is on it after the commit, and to remove storage
@@ -1007,6 +1014,7 @@ func logsNext(a *ask) bool {
 		return false
 	}
 
+	// Each batch has only one key, with the number in ten digits.
 	head, _ := load[logHead](a.Placement, keys.LogHead(source))
 	seq, err := strconv.ParseInt(a.vars["seq"], 10, 64)
 	if err != nil || fmt.Sprintf("%010d", seq) != a.vars["seq"] {
@@ -1047,11 +1055,11 @@ func dropsOldest(a *ask) bool {
 func requests(a *ask) bool {
 	name := a.vars["unit"]
 	kind, relation, _ := strings.Cut(a.vars["what"], "-")
-	is, _ := decode[requestShape](a.new)
+	is, _ := decode[requestShape](a.new) // the row's shape has checked that it decodes
 	switch {
 	case !a.has(name) || is.Kind != kind:
 		return false
-	case kind == "remove": // also allowed for a dead unit
+	case kind == "remove": // also allowed for a dead unit, which the next case excludes
 		return relation == "" && is.Relation == secret.NoRelation
 	case !a.hosts(name):
 		return false
@@ -1061,7 +1069,7 @@ func requests(a *ask) bool {
 		return false
 	}
 
-	r, _ := a.relation(relation)
+	r, _ := a.relation(relation) // a relation that does not exist has no services
 	return r.has(serviceOf(name))
 }
 

@@ -168,6 +168,7 @@ func (w *Writer) Close(h Header) error {
 		return err
 	}
 
+	// addFile adds the sum of each file to w.sums, but the file of sums must not contain its own sum.
 	sums := w.sums
 	err = w.addFile(sumsFile, func(to io.Writer) error {
 		_, err := to.Write(sums)

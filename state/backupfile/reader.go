@@ -242,7 +242,7 @@ func (r *Reader) checkSum(name, want string) error {
 	if err != nil {
 		return damagedError("%q: %w", name, err)
 	}
-	sumInName, isBlob := strings.CutPrefix(name, BlobName(""))
+	sumInName, isBlob := strings.CutPrefix(name, BlobName("")) // the name of a blob's file ends with the sum
 	if got != want || isBlob && got != sumInName {
 		return damagedError("%q has the sum %s, not %s", name, got, want)
 	}
@@ -251,8 +251,8 @@ func (r *Reader) checkSum(name, want string) error {
 }
 
 // EachKey reads the keys one by one, and calls f for each. If f returns an error, EachKey stops and returns
-// that error. EachKey returns ErrDamaged if keys are out of order or occur twice, if their number is not the
-// one in the header, or if a key or all keys together are too large.
+// that error. EachKey returns ErrDamaged if keys are out of order or occur twice, if a key is empty or has no
+// value, if their number is not the one in the header, or if a key or all keys together are too large.
 func (r *Reader) EachKey(f func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {
@@ -288,6 +288,7 @@ func (r *Reader) EachKey(f func(Key) error) error {
 
 		count++
 		previous = k.Key
+		// The size of the next key counts from here.
 		bounded.decoded = decoder.InputOffset()
 	}
 

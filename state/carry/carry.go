@@ -76,7 +76,7 @@ func parse(data []byte) (value any, ok bool) {
 // holdsStructs reports whether JSON of the type may have unknown members.
 func holdsStructs(t reflect.Type) bool {
 	if t == nil {
-		return false
+		return false // the type of a nil document
 	}
 
 	switch t.Kind() {
@@ -97,7 +97,8 @@ func knowsAll(old []byte, t reflect.Type) bool {
 	return d.Decode(reflect.New(t).Interface()) == nil
 }
 
-// merge returns next completed with the unknown members of old. t is the type of both values.
+// merge returns next completed with the unknown members of old. t is the type of both values. It returns next
+// unchanged if the type has its own JSON, or if old and next describe different things.
 func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -209,6 +210,7 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 	for _, m := range oldMembers {
 		i, inNext := indexInNext[m.name]
 		t, known := field(m.name)
+		// In all other cases the program has written or removed the member, and next stays as it is.
 		switch {
 		case !known && !inNext:
 			members = append(members, m)
@@ -224,7 +226,7 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 	}
 
 	if len(members) == 0 {
-		return next
+		return next // {}
 	}
 	return joinMembers(members)
 }
@@ -280,7 +282,7 @@ func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 		return next
 	}
 	if len(elements) == 0 {
-		return next
+		return next // [] or null
 	}
 
 	unmatched := map[any][]json.RawMessage{} // old elements, by identity

@@ -123,7 +123,7 @@ func decodeAction(action *yaml.Node) (Action, error) {
 		Required:   raw.Required,
 		Closed:     raw.Closed,
 	}}
-	// Entries under params take precedence.
+	// Entries under params take precedence, so they are copied last.
 	params := map[string]yaml.Node{}
 	maps.Copy(params, raw.Properties)
 	maps.Copy(params, raw.Params)
@@ -183,6 +183,7 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 // text itself. For any other type, it reads the text as YAML, with the words of YAML 1.1 for booleans, and
 // with numbers as [json.Number].
 func (a Action) ParseText(path []string, text string) (any, error) {
+	// A parameter that the charm does not describe gets an empty schema.
 	s := a.Params
 	for _, name := range path {
 		s = s.Properties[name]
@@ -200,11 +201,14 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 }
 
 // ParseParameters reads an operator's file of parameters, which must be a dictionary. It returns the
-// parameters in JSON's types, with numbers as [json.Number].
+// parameters in JSON's types, with numbers as [json.Number]. It returns nil for an empty file.
 func ParseParameters(data []byte) (map[string]any, error) {
 	value, err := parseValue(data)
-	if err != nil || value == nil {
+	if err != nil {
 		return nil, err
+	}
+	if value == nil {
+		return nil, nil
 	}
 
 	parameters, isDictionary := value.(map[string]any)

@@ -85,6 +85,7 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 	}
 
 	out := &archiveWriter{w: w, sum: sha256.New(), limits: l}
+	// addFile gives the buffer each file in turn.
 	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize)}
 	for _, it := range items {
 		if err := a.addItem(it); err != nil {
@@ -116,7 +117,8 @@ type item struct {
 // revisionName is a file in every archive, even if the charm's directory does not have it.
 const revisionName = "revision"
 
-// readRules reads the rules for files to leave out of the archive.
+// readRules reads the rules for files to leave out of the archive. There are none for an unpacked archive, whose
+// files all belong to the charm.
 func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
 	switch {
 	case o.Former:
@@ -129,7 +131,8 @@ func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
 	return readIgnoreRules(root)
 }
 
-// packedMode returns the type and permissions that a file has in the archive.
+// packedMode returns the type and permissions that a file has in the archive. A file of an unpacked archive keeps its
+// mode. With Former, each file has the mode that older binaries gave it.
 func (o ArchiveOptions) packedMode(mode fs.FileMode) fs.FileMode {
 	switch {
 	case o.Former:
@@ -203,6 +206,7 @@ func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	if name == revisionName && d.IsDir() {
 		return errors.New(`"revision" is a directory, where a file with a number should be`)
 	}
+	// The list already has the revision file, since archive generates it.
 	if name == "." || name == revisionName {
 		return nil
 	}
@@ -223,7 +227,8 @@ func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	if it.mode.Type() == fs.ModeSymlink {
 		l.links[name] = it.target
 	}
-	// The size is checked here too, so that the error comes before a gigabyte has been archived.
+	// The size is checked here too, so that the error comes before a gigabyte has been archived. min keeps the
+	// total from overflowing.
 	l.total = min(l.total+it.size, l.limits.unpacked+1)
 	if err := l.limits.checkUnpacked(l.total); err != nil {
 		return fmt.Errorf("file %q: %w", name, err)
@@ -233,7 +238,8 @@ func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	return l.limits.checkFiles(len(l.items))
 }
 
-// newItem returns the item for a file, directory or symlink of a charm. It returns an error for other types.
+// newItem returns the item for a file, directory or symlink of a charm. It returns an error for other types, and
+// for a name that an archive cannot have.
 func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 	if err := checkPath(name); err != nil {
 		return item{}, fmt.Errorf("file %q: %w", name, err)
@@ -273,7 +279,8 @@ type archiver struct {
 // archiveTime is the time of every file in an archive. It is the earliest time that zip can represent.
 var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// addItem adds the item to the archive.
+// addItem adds the item to the archive. The content is the text of a generated file, the target of a symlink, or the
+// content of a file in the directory.
 func (a *archiver) addItem(it item) error {
 	if it.mode.IsRegular() && it.text == "" {
 		return a.addFile(it)
@@ -349,6 +356,7 @@ func isCompressible(data []byte) bool {
 // copyContent copies the content of the file that is being added. It returns an error if all files so far exceed
 // the limit.
 func (a *archiver) copyContent(w io.Writer) error {
+	// One byte more than the limit shows that the files exceed it.
 	n, err := io.Copy(w, io.LimitReader(a.content, a.limits.unpacked-a.unpacked+1))
 	a.unpacked += n
 	if err != nil {

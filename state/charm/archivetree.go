@@ -72,12 +72,14 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	return t, t.addParents()
 }
 
-// addFile adds a file. If hasBackslashes is true, backslashes in its name stand for slashes.
+// addFile adds a file, directory or symlink, and returns an error for other types. If hasBackslashes is true,
+// backslashes in its name stand for slashes.
 func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	name := f.Name
 	if hasBackslashes {
 		name = strings.ReplaceAll(name, `\`, "/")
 	}
+	// In a zip archive, the name of a directory ends with a slash.
 	name, isDir := strings.CutSuffix(name, "/")
 	if err := checkPath(name); err != nil {
 		return fmt.Errorf("file %.200q: %w", f.Name, err)
@@ -146,7 +148,7 @@ func isProgramDir(name string) bool { return name == "hooks" || name == "actions
 // permitPrograms makes programs executable. It follows symlinks to programs, and hooks and actions can themselves
 // be symlinks to directories.
 func (t *archiveTree) permitPrograms(links *linkResolver) error {
-	dirs := map[string]bool{}
+	dirs := map[string]bool{} // that contain hooks or actions
 	for _, name := range []string{"hooks", "actions"} {
 		dir, err := links.resolve(name)
 		if err != nil {
@@ -164,6 +166,7 @@ func (t *archiveTree) permitPrograms(links *linkResolver) error {
 			return fmt.Errorf("link %q: %w", name, err)
 		}
 
+		// A symlink can lead to a file that a hook will create, or to a directory.
 		if e, ok := t.entries[target]; ok && e.mode.IsRegular() {
 			e.mode |= 0o111
 			t.entries[target] = e
@@ -219,6 +222,7 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Without the names of tools, each symlink must lead to a file of the archive.
 	resolved, err := newLinkResolver(links, nil).resolve(name)
 	if err != nil {
 		return nil, err

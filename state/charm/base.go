@@ -17,7 +17,7 @@ type baseYAML struct {
 }
 
 // setPlatforms sets the series and architectures from the bases or, if the charm lists no bases, from the
-// platforms.
+// platforms. If neither names a system, the series that the metadata list stay.
 func (m *Meta) setPlatforms(raw *metaYAML) {
 	bases := raw.Bases
 	if len(bases) == 0 {
@@ -25,11 +25,13 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 	}
 
 	for _, written := range bases {
+		// The base itself has no name if it only lists where the charm runs.
 		for _, b := range append(slices.Clone(written.RunOn), written) {
 			if b.Name == "" {
 				continue
 			}
 
+			// The bases replace the series that the metadata list.
 			if m.Archs == nil {
 				m.Series = nil
 				m.Archs = map[string][]string{}
@@ -63,8 +65,8 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 			base := target[:max(colon, 0)]
 			arch := target[colon+1:]
 
-			name, version, _ := strings.Cut(cmp.Or(base, raw.Base), "@")
-			bases = append(bases, baseYAML{Name: name, Channel: version, Architectures: []string{arch}})
+			system, version, _ := strings.Cut(cmp.Or(base, raw.Base), "@")
+			bases = append(bases, baseYAML{Name: system, Channel: version, Architectures: []string{arch}})
 		}
 	}
 

@@ -111,7 +111,7 @@ func ReadParts(parts map[string]string) (_ *Charm, err error) {
 		}
 	}()
 
-	files := map[string]fs.FileMode{}
+	files := map[string]fs.FileMode{} // mode 0 is that of a regular file
 	for name, text := range parts {
 		if len(text) > MaxYAML {
 			return nil, fmt.Errorf("%s has %d bytes; the limit is %d", name, len(text), MaxYAML)
@@ -196,6 +196,7 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 			return err
 		}
 
+		// manifest.yaml alone does not make a charm. Errors name the file that was merged last.
 		if found && name != "manifest.yaml" {
 			last = name
 		}
@@ -214,7 +215,8 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// readConfig reads config.yaml or, if the charm does not have it, the part of charmcraft.yaml under config.
+// readConfig reads config.yaml or, if the charm does not have it, the part of charmcraft.yaml under config. A charm
+// without both keeps an empty Config.
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	file := "config.yaml"
 	key := ""

@@ -67,6 +67,7 @@ func readIgnoreRules(root *os.Root) (ignoreRules, error) {
 // below such a directory.
 func (r ignoreRules) match(name string, isDir bool) bool {
 	// The last matching rule decides, so the author's rules come after the defaults.
+	// Clip makes append copy the defaults.
 	rules := r.defaults
 	if !isNeeded(name) {
 		rules = append(slices.Clip(r.defaults), r.own...)
@@ -171,7 +172,7 @@ func translateGlob(glob string) (*regexp.Regexp, error) {
 }
 
 // translatePiece returns the length of a glob's first piece, and the regular expression for it. It counts the
-// open braces in openBraces. The length is 0 if the glob begins with a [ without a ].
+// open braces in openBraces. The length is 0 if the glob begins with a [ without a ], or with an empty class.
 func translatePiece(glob string, openBraces *int) (length int, expr string) {
 	c := glob[0]
 	switch {

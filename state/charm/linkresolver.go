@@ -29,6 +29,7 @@ func newLinkResolver(links map[string]string, tools []string) *linkResolver {
 // checkLinks returns an error for the first symlink, by name, that points outside the charm or is part of a loop.
 func (r *linkResolver) checkLinks() error {
 	for _, name := range slices.Sorted(maps.Keys(r.links)) {
+		// The target in the archive does not matter, since Unpack replaces it.
 		if r.isTool(name) {
 			continue
 		}
@@ -50,7 +51,8 @@ var (
 )
 
 // resolve follows all symlinks in the name, and returns the path to which the name leads. The path need not
-// exist, since a hook may create it. It returns an error if the name leads out of the charm or into a loop.
+// exist, since a hook may create it. If the path leads to the symlink of a hook tool, resolve returns that
+// symlink's path. It returns an error if the name leads out of the charm or into a loop.
 func (r *linkResolver) resolve(name string) (string, error) {
 	reached := "." // the path without symlinks that the parts so far lead to
 	rest := strings.Split(name, "/")
@@ -88,6 +90,7 @@ func (r *linkResolver) resolve(name string) (string, error) {
 			continue
 		case r.isTool(next) && len(rest) == 0:
 			return next, nil
+		// A tool is a file outside of the charm, so no path can continue behind it.
 		case r.isTool(next), strings.HasPrefix(target, "/"):
 			return "", errOutside
 		case target == "" || strings.ContainsRune(target, 0):

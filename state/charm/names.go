@@ -127,7 +127,7 @@ func checkName(kind, name string, isValid func(string) bool, want string) error 
 func UnitName(service string, n int) string { return service + "/" + strconv.Itoa(n) }
 
 // ParseUnit splits the name of a unit, such as "mysql/0". It returns an error for a number with leading zeros
-// or a sign, so that a unit has only one name.
+// or a sign, so that a unit has only one name, and for a number above 2^31-1.
 func ParseUnit(name string) (service string, n int, err error) {
 	service, digits, ok := strings.Cut(name, "/")
 	if !ok || CheckService(service) != nil {
@@ -207,7 +207,7 @@ func parsedUnitOf(name string) parsedUnit {
 	return parsedUnit{name: name, service: service, number: n, isUnit: err == nil}
 }
 
-// compare orders units as CompareUnits does.
+// compare orders units as CompareUnits does: by service and number, and other texts after all units.
 func (u parsedUnit) compare(other parsedUnit) int {
 	switch {
 	case !u.isUnit && !other.isUnit:

@@ -47,7 +47,7 @@ var assumptionPattern = sync.OnceValue(func() *regexp.Regexp {
 
 // UnmarshalYAML reads a feature, with or without a version, or a dictionary with either any-of or all-of.
 func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
-	type lists Assumption
+	type lists Assumption // without this method, which Decode would call again
 	if n.Kind == yaml.ScalarNode {
 		a.Text = n.Value
 	} else if err := n.Decode((*lists)(a)); err != nil {
@@ -99,6 +99,7 @@ func isFeatureMet(text, jujuVersion string) bool {
 		return true
 	}
 
+	// The other operator is >=.
 	isOlder := slices.Compare(versionNumbers(jujuVersion), versionNumbers(version)) < 0
 	return isOlder == (operator == "<")
 }
@@ -143,7 +144,7 @@ type Storage struct {
 }
 
 // UnmarshalYAML reads a storage of metadata.yaml. The key `multiple: {range: ...}` has a value such as "0-",
-// "1-3", "2" or "2+". Without this key a unit has one such storage.
+// "1-3", "2" or "2+". Without this key a unit has one such storage. Without a type, the storage is a file system.
 func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	raw := struct {
 		Type     string
@@ -292,6 +293,7 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	}
 
 	for word := range strings.SplitSeq(rest, ",") {
+		// isCount and isSize have checked the word, so the conversions below cannot fail.
 		isRepeated := false
 		switch {
 		case isPool(word):
@@ -381,7 +383,7 @@ func parseSize(text string) (int64, error) {
 		return 0, err
 	}
 
-	// Each unit is 1024 times the one before it.
+	// Each unit is 1024 times the one before it. Without a unit, the size is in MiB.
 	scale := int64(1) << (10 * strings.Index("MGTP", parts[2]))
 	return int64(n * float64(scale)), nil
 }

@@ -69,7 +69,9 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 }
 
 // parsePrinted reads options as `juju config` prints them. It returns nil for an option whose value was the
-// default, if the default is still the same. So the printed options of a service can restore its settings.
+// default, if the default is still the same. If the default has changed, it returns the printed value. So the
+// printed options of a service can restore its settings. It leaves out an option that had its default, and that
+// the charm no longer has.
 func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	var printed map[string]map[string]yaml.Node
 	if err := DecodeYAML(settings, &printed); err != nil {
@@ -254,6 +256,7 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 		if err := n.Decode(&whole); err == nil {
 			return o.fromInt(whole)
 		}
+		// The number does not fit into an int64. fromText returns the error, or the float.
 	}
 
 	return o.fromText(n.Value)

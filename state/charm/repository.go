@@ -54,10 +54,12 @@ func (r Repository) Find(ref Ref) (Found, error) {
 
 // findAll returns all charms in the repository that ref can mean, and the errors of charms that cannot be read.
 func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) {
+	// Glob ignores errors, so check that the repository can be read.
 	if _, err := os.ReadDir(r.Dir); err != nil {
 		return nil, nil, err
 	}
 
+	// A charm is in NAME or in SERIES/NAME.
 	for _, pattern := range []string{"*", "*/*"} {
 		dirs, err := fs.Glob(os.DirFS(r.Dir), pattern)
 		if err != nil {

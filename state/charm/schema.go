@@ -41,7 +41,7 @@ type Schema struct {
 
 // UnmarshalYAML reads a schema, and keeps its numbers as they were written.
 func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
-	type keywords Schema // a type without this method
+	type keywords Schema // without this method, which Decode would call again
 	if err := n.Decode((*keywords)(s)); err != nil {
 		return err
 	}
@@ -71,8 +71,11 @@ func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
 // decodeEnum reads the keyword enum. It returns nil if the keyword is absent.
 func decodeEnum(n *yaml.Node) ([]any, error) {
 	value, err := number.FromYAML(n)
-	if err != nil || value == nil {
+	if err != nil {
 		return nil, err
+	}
+	if value == nil {
+		return nil, nil
 	}
 
 	list, isList := value.([]any)
@@ -85,8 +88,11 @@ func decodeEnum(n *yaml.Node) ([]any, error) {
 // decodeLimit reads the keyword minimum or maximum. It returns "" if the keyword is absent.
 func decodeLimit(n *yaml.Node) (json.Number, error) {
 	value, err := number.FromYAML(n)
-	if err != nil || value == nil {
+	if err != nil {
 		return "", err
+	}
+	if value == nil {
+		return "", nil
 	}
 
 	limit, isNumber := value.(json.Number)
@@ -100,7 +106,7 @@ func decodeLimit(n *yaml.Node) (json.Number, error) {
 // false, and values are not checked against that schema.
 type closedYAML bool
 
-// UnmarshalYAML accepts a boolean or a schema.
+// UnmarshalYAML accepts a boolean or a schema. With a schema, further properties are allowed.
 func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return nil
@@ -210,6 +216,7 @@ func (s Schema) checkString(at, v string) error {
 		return fmt.Errorf("%s: %s is too long: %d characters, at most %d", at, formatValue(v), n, *s.MaxLength)
 	}
 
+	// checkSchema has compiled the pattern before, so there is no error. An empty pattern matches everything.
 	if match, err := regexp.MatchString(s.Pattern, v); err != nil || !match {
 		return fmt.Errorf("%s: %s does not match %q", at, formatValue(v), s.Pattern)
 	}
@@ -244,7 +251,8 @@ func (s Schema) checkList(at string, v []any) error {
 	return nil
 }
 
-// checkDictionary checks the values of an object against the schema.
+// checkDictionary checks the values of an object against the schema. It does not report a missing parameter that has
+// a default, since completeDictionary adds the default later.
 func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range s.Required {
 		if _, given := v[name]; !given && s.Properties[name].Default == nil {
@@ -274,7 +282,7 @@ func (s Schema) complete(value any) any {
 	switch v := value.(type) {
 	case json.Number:
 		if slices.Contains(s.Types, "integer") {
-			digits, _ := number.Whole(v)
+			digits, _ := number.Whole(v) // returns a number that is not whole unchanged
 			return digits
 		}
 	case map[string]any:
@@ -310,6 +318,7 @@ func (s Schema) completeDictionary(v map[string]any) map[string]any {
 		case p.Default != nil:
 			full[name] = p.complete(p.Default)
 		case p.hasDefaults():
+			// A dictionary that is not given gets the defaults of its own properties.
 			full[name] = p.completeDictionary(nil)
 		}
 	}

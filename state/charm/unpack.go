@@ -170,6 +170,7 @@ func unpackInto(dir string, t *archiveTree, resolver *linkResolver, opts UnpackO
 
 	u := &unpacker{root: root, links: resolver, toolsDir: opts.ToolsDir, limits: t.limits}
 	entries := t.sortedEntries()
+	// Many files are synced faster by one sync of the file system, below.
 	u.syncEach = !opts.Scratch && len(entries) <= maxSyncedFiles
 	for _, e := range entries {
 		if err := u.createEntry(e); err != nil {
@@ -210,7 +211,8 @@ type unpacker struct {
 	limits   limits
 }
 
-// createEntry creates a file or directory. finishEntry sets its permissions.
+// createEntry creates a file, directory or symlink. A symlink with the name of a hook tool gets the agent's tool as
+// its target. finishEntry sets the permissions.
 func (u *unpacker) createEntry(e entry) error {
 	switch e.mode.Type() {
 	case fs.ModeDir:
@@ -235,6 +237,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	defer r.Close()
 
 	if e.mode&0o111 != 0 {
+		// A child would inherit the open file, and the program could not be executed.
 		defer osutil.BlockForks()()
 	}
 	f, err := u.root.OpenFile(e.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -243,6 +246,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 
+	// One byte more than the limit shows that the files exceed it.
 	n, err := io.Copy(f, io.LimitReader(r, u.limits.unpacked-u.written+1))
 	u.written += n
 	if err != nil {

@@ -33,6 +33,7 @@ func unmarshalPart(data []byte, key string, target any) error {
 		return err
 	}
 
+	// If the file lacks the key, the part counts as null.
 	part := parts[key]
 	return DecodeYAML(&part, target)
 }
@@ -46,8 +47,11 @@ func unmarshalStrict(data []byte, target any) error { return unmarshalDocument(d
 // expansion of aliases.
 func unmarshalDocument(data []byte, target any, change func(*yaml.Node)) error {
 	doc, err := parseDocument(data)
-	if err != nil || doc == nil {
+	if err != nil {
 		return err
+	}
+	if doc == nil {
+		return nil
 	}
 
 	if change != nil {
@@ -59,8 +63,11 @@ func unmarshalDocument(data []byte, target any, change func(*yaml.Node)) error {
 // parseDocument parses one YAML document. It returns nil if the document is empty.
 func parseDocument(data []byte) (*yaml.Node, error) {
 	docs, err := ParseYAML(data)
-	if err != nil || len(docs) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, nil
 	}
 	if len(docs) > 1 {
 		return nil, fmt.Errorf("line %d: a second document begins here; want only one document", docs[1].Line)
@@ -69,11 +76,15 @@ func parseDocument(data []byte) (*yaml.Node, error) {
 	return docs[0], nil
 }
 
-// parseValue returns the value of an operator's YAML document in JSON's types, with numbers as json.Number.
+// parseValue returns the value of an operator's YAML document in JSON's types, with numbers as json.Number. It
+// returns nil for an empty document.
 func parseValue(data []byte) (value any, err error) {
 	doc, err := parseDocument(data)
-	if err != nil || doc == nil {
+	if err != nil {
 		return nil, err
+	}
+	if doc == nil {
+		return nil, nil
 	}
 
 	defer recoverParser(&err)

@@ -25,9 +25,9 @@ func Parse(text string) (Value, error) {
 		}
 	}
 
-	size := v.firstSize()
-	if isWanted(v.InstanceType) && size != "" {
-		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", size)
+	sizeName := v.firstSize() // of a constraint that an instance type also determines, or ""
+	if isWanted(v.InstanceType) && sizeName != "" {
+		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", sizeName)
 	}
 
 	return v, nil

@@ -199,6 +199,7 @@ func (c *backupCheck) checkKey(k backupfile.Key) error {
 		return fmt.Errorf("%w: it has the key %q", backupfile.ErrDamaged, k.Key)
 	}
 
+	// A head that does not decode has ok false, and is an error too.
 	sum, _, ok := blobOf(kv)
 	if ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
 		head, err := keyspace.Decode[keyspace.BlobHead](kv)

@@ -84,6 +84,7 @@ func (c *copier) makeAlike(ctx context.Context, sourceKeys []keyspace.KeyValue) 
 		c.reportStep()
 	}
 
+	// An interrupted copy leaves heads without all chunks. The next attempt finds the chunks by the heads.
 	for _, kv := range sourceKeys {
 		if err := c.copyBlob(ctx, kv); err != nil {
 			return err
@@ -136,10 +137,14 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 // chunks.
 func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
 	chunk, ok, err := c.chunk(ctx, sum, n)
-	if err != nil || !ok {
+	if err != nil {
 		return err
 	}
+	if !ok {
+		return nil
+	}
 
+	// The sum is that of the source. sumTarget computes the target's.
 	key := keyspace.ChunkKey(sum, n)
 	c.sum.add(key, chunk)
 	old, exists, err := readValue(ctx, c.to, key)
@@ -180,6 +185,7 @@ func (c *copier) flush(ctx context.Context) error {
 	}
 
 	callFault(c.fault, "migrate-batch")
+	// Without the lock, another copy may be running.
 	select {
 	case <-c.lockLost:
 		return errCopyLockLost

@@ -188,10 +188,10 @@ func listContents(v *state.View) ([]keyspace.KeyValue, error) {
 	return contents, nil
 }
 
-// listAroundBlobs appends to found all keys below the prefix, except those below keyspace.BlobsPrefix. A
-// store can list only whole prefixes. So where BlobsPrefix begins with the prefix, listAroundBlobs lists the
-// keys separately for each character that can follow the prefix. It finds only keys of printable ASCII
-// characters.
+// listAroundBlobs appends to found all keys below the prefix, except those below keyspace.BlobsPrefix, whose values
+// may not fit into memory. A store can list only whole prefixes. So where BlobsPrefix begins with the prefix,
+// listAroundBlobs lists the keys separately for each character that can follow the prefix. It finds only keys of
+// printable ASCII characters.
 func listAroundBlobs(v *state.View, prefix string, found *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil
@@ -285,9 +285,9 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 }
 
 // beginCopy marks the store as an unfinished copy, so that no program uses it as an environment: it writes
-// draft to keys.PartialCopy. It calls check in the same transaction, and writes nothing if check returns an
-// error. wasEmpty must be true if the store had no contents when the caller read it. check gets isEmpty true
-// if the store still has none.
+// draft to keys.PartialCopy, and removes the marks of a complete environment and of one that has moved. It calls
+// check in the same transaction, and writes nothing if check returns an error. wasEmpty must be true if the
+// store had no contents when the caller read it. check gets isEmpty true if the store still has none.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,
@@ -313,6 +313,8 @@ func beginCopy(
 			return err
 		}
 
+		// Without its format, no program opens the store until the copy is complete. A mark left by an earlier
+		// move away from this store would refuse all programs.
 		tx.Keys().Remove(keys.Format)
 		tx.Keys().Remove(keys.Moved)
 		return tx.Keys().Put(keys.PartialCopy, draft)

@@ -109,6 +109,7 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 		return c, err
 	}
 
+	// copyTo also marks the old store as moved, unless the old store has changed during the copy.
 	for range maxCopyRounds {
 		c, err = s.copyTo(ctx, m, to)
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
@@ -119,6 +120,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 		return c, fmt.Errorf("cannot copy the model: %w", err)
 	}
 
+	// The format record completes the new store. It must not be written before the old store is marked as
+	// moved, since programs could then use both.
 	callFault(m.Fault, "migrate-moved")
 	if _, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: s.format}}}); err != nil {
 		return c, fmt.Errorf("cannot turn the copy into a model: %w", err)
@@ -239,6 +242,7 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	if err != nil {
 		return err
 	}
+	// Only the mark's existence matters, not to which store it leads.
 	_, isMoved, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
 	if err != nil {
 		return err
@@ -295,7 +299,7 @@ func (s *migrationSource) markMoved(ctx context.Context, to string, revision int
 	}
 
 	_, err = s.state.Store().Commit(ctx, store.Txn{
-		Conds: []store.Cond{{Prefix: "", Revision: revision}},
+		Conds: []store.Cond{{Prefix: "", Revision: revision}}, // on all keys
 		Ops:   []store.Op{{Key: keys.Moved, Value: value}},
 	})
 
@@ -303,8 +307,9 @@ func (s *migrationSource) markMoved(ctx context.Context, to string, revision int
 }
 
 // copyTo copies the old store to the new store, compares both, and marks the old store as moved. It returns
-// ErrConflict if the old store has changed during the copy.
+// ErrConflict, and does not mark the old store, if that store has changed during the copy.
 func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (CopySummary, error) {
+	// Read the revision before the contents, so that markMoved notices each change since then.
 	revision, err := s.lockedRevision(ctx)
 	if err != nil {
 		return CopySummary{}, err

@@ -201,6 +201,7 @@ func findRestored(ctx context.Context, s *state.State, source string) (env state
 		if env, err = v.Environment(); err != nil {
 			return state.IgnoreNotFound(err)
 		}
+		// An agent of machine 0 that has run has left its claim.
 		_, isClaimed, err := v.ClaimHolder("0")
 		found = env.Restored == source && !isClaimed
 		return err
@@ -258,6 +259,7 @@ func endAgents(ctx context.Context, s *state.State, restored []keyspace.KeyValue
 		}
 	}
 
+	// put keeps the order, so no agent loses its presence before its claim.
 	for _, prefix := range []string{keys.Presences, keys.Leaders} {
 		kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) {
 			return v.Keys().List(prefix)
@@ -302,7 +304,7 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		if relations, err = v.Relations(); err != nil {
 			return err
 		}
-		listed, err = actions.List(v, "")
+		listed, err = actions.List(v, "") // of all units
 		return err
 	})
 	if err != nil {
@@ -362,7 +364,7 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 
 // MarkStoreMoved marks the old store at the URL as moved. to is the URL of the store that now has the
 // environment with this uuid. Processes that still use the old store get ErrMoved. MarkStoreMoved does
-// nothing if the old store no longer exists, or holds a different environment.
+// nothing if the old store no longer exists, holds no environment, or holds a different one.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {
@@ -379,8 +381,11 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 			return err
 		}
 		env, err := tx.Environment()
-		if err != nil || env.UUID != uuid {
+		if err != nil {
 			return err
+		}
+		if env.UUID != uuid {
+			return nil
 		}
 
 		return tx.Keys().Put(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})

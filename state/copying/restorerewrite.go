@@ -271,7 +271,8 @@ func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters
 const skippedIDs = 100
 
 // raiseCounters returns the counters of the backup and of the store, each with the higher number. If the store
-// does not have a counter, raiseCounters adds skippedIDs to the backup's number.
+// does not have a counter, raiseCounters adds skippedIDs to the backup's number, since numbers may have been given
+// after the backup.
 func raiseCounters(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	counters := map[string]int{}
 	for _, kv := range slices.Concat(backup, existing) {

@@ -126,6 +126,7 @@ func (v *view) hasChanged(ctx context.Context, conds []store.Cond) (bool, error)
 // commit, since the commit's result shows whether one of them has changed. The commit does not become
 // conditional on the rights to read them.
 func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
+	// Operators can read everything, so spare them the reads.
 	if v.rights == (allRights{}) {
 		return nil
 	}
@@ -144,6 +145,7 @@ func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 		return err
 	}
 
+	// get checks the right to read each key. The values do not matter.
 	for _, key := range keys {
 		if _, _, err := v.get(ctx, key); err != nil {
 			return err

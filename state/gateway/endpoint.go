@@ -97,6 +97,7 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 
+	// Close must not remove a file: the socket gets a different name below, where another process may replace it.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(fresh, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -145,7 +146,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	c := &boundedConn{Conn: conn}
 	c.release = sync.OnceFunc(func() { l.remove(c) })
 	if err := l.add(c); err != nil {
-		return nil, err
+		return nil, err // add has closed the connection, which frees the slot
 	}
 	return c, nil
 }
@@ -157,6 +158,7 @@ func (l *boundedListener) add(c *boundedConn) error {
 	l.conns[c] = true
 	l.mu.Unlock()
 
+	// Check this after the connection is recorded: Close either sees it in the record, or closed the channel before.
 	select {
 	case <-l.closed:
 		_ = c.Close()

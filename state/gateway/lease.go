@@ -58,8 +58,8 @@ func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	}
 }
 
-// grantOnce grants a lease if the identity has fewer than maxLeases. It returns ErrConflict, and leaves no
-// lease, if the identity's leases change at the same time.
+// grantOnce grants a lease if the identity has fewer than maxLeases, and records the lease as the identity's. It
+// returns ErrConflict, and leaves no lease, if the identity's leases change at the same time.
 func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	existing, revision, err := s.g.leasesOf(ctx, s.who)
 	if err != nil {
@@ -81,6 +81,7 @@ func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.Lease
 	if err == nil {
 		return id, nil
 	}
+	// It may be unknown whether the commit was made. Nobody refreshes the lease, so it expires.
 	if !errors.Is(err, store.ErrConflict) {
 		return 0, err
 	}
@@ -103,8 +104,12 @@ func (s *session) Refresh(ctx context.Context, request *protocol.RefreshRequest)
 
 // refresh refreshes a lease. lives is false if the lease does not exist or belongs to a different identity.
 func (s *session) refresh(ctx context.Context, id store.LeaseID) (lives bool, err error) {
-	if owns, err := s.owns(ctx, id); err != nil || !owns {
+	owns, err := s.owns(ctx, id)
+	if err != nil {
 		return false, err
+	}
+	if !owns {
+		return false, nil
 	}
 	return s.g.leases.RefreshLease(ctx, id)
 }
@@ -121,8 +126,12 @@ func (s *session) Revoke(ctx context.Context, request *protocol.RevokeRequest) (
 
 // revoke revokes a lease. It does nothing if the lease does not exist or belongs to a different identity.
 func (s *session) revoke(ctx context.Context, id store.LeaseID) error {
-	if owns, err := s.owns(ctx, id); err != nil || !owns {
+	owns, err := s.owns(ctx, id)
+	if err != nil {
 		return err
+	}
+	if !owns {
+		return nil
 	}
 	return s.g.leases.RevokeLease(ctx, id)
 }
@@ -167,6 +176,7 @@ func (g *Gateway) leasesOf(ctx context.Context, who Identity) (ids []store.Lease
 	if err != nil {
 		return nil, 0, err
 	}
+	// Skip keys that do not name a lease.
 	for _, kv := range kvs {
 		if id, err := strconv.ParseInt(strings.TrimPrefix(kv.Key, prefix), 10, 64); err == nil {
 			ids = append(ids, store.LeaseID(id))

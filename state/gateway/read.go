@@ -123,6 +123,7 @@ func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV
 		if err != nil {
 			return err
 		}
+		// The identity may have the right to only a part of the value.
 		kv.Value = v.rights.Show(kv.Key, kv.Value)
 		if err := add(kv); err != nil {
 			return err

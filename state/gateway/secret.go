@@ -74,12 +74,14 @@ const maxProof = 1 << 10
 // mayAddContent returns an error unless the identity can commit the content together with the secret's
 // record, to which the commit adds the content's revision.
 func (v *view) mayAddContent(ctx context.Context, r secret.Record, revision int, sealed secret.Sealed) error {
+	// Agents write large content as a blob, so the rights must not refuse it by its size.
 	sealed.Data = sealed.Data[:min(len(sealed.Data), maxProof)]
 	content, err := json.Marshal(sealed)
 	if err != nil {
 		return err
 	}
 
+	// Read the value that r was decoded from, since r lacks the members that this binary does not know.
 	kv, _, err := v.snap.Get(ctx, keys.Secret(r.ID))
 	if err != nil {
 		return err
@@ -96,7 +98,8 @@ func (v *view) mayAddContent(ctx context.Context, r secret.Record, revision int,
 }
 
 // addRevision returns the value of a secret's record with one more revision. It keeps all other members of
-// the value.
+// the value, except the latest revision, which can become greater. If the record has the revision, addRevision
+// returns the value unchanged.
 func addRevision(value []byte, r secret.Record, revision int) ([]byte, error) {
 	revisions := maps.Clone(r.Revisions)
 	if revisions == nil {
@@ -134,7 +137,8 @@ func (s *session) Open(ctx context.Context, request *protocol.OpenRequest) (*pro
 	return &protocol.OpenResponse{Plain: plain}, nil
 }
 
-// open opens sealed content for the identity, if the identity can read the secret.
+// open opens sealed content for the identity. It returns store.ErrDenied if the identity cannot read the secret's
+// content, and a different error if the secret does not have that revision.
 func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secret.Content, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {

@@ -89,8 +89,11 @@ type placementReader struct {
 // Get returns the value of a key, or nil if the key is absent.
 func (r placementReader) Get(key string) ([]byte, error) {
 	kv, ok, err := r.view.Get(r.ctx, key)
-	if err != nil || !ok {
+	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		return nil, nil
 	}
 	return present(kv.Value), nil
 }

@@ -88,7 +88,8 @@ func (v *view) mayRead(ctx context.Context, key string, value []byte) error {
 }
 
 // get reads a key for the identity. The value is the part that the identity can see. It returns
-// store.ErrDenied if the identity has no right to read the key. ok is false if the key is absent.
+// store.ErrDenied if the identity has no right to read the key. kv then has only the key and its revision. ok is
+// false if the key is absent.
 func (v *view) get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	kv, ok, err = v.snap.Get(ctx, key)
 	if err != nil {

@@ -32,6 +32,7 @@ func (s *session) watch(
 	}
 	defer func() { <-s.watches }()
 
+	// No event is sent before checkWatch has allowed the watch.
 	scope := request.Scope()
 	w, err := s.g.store.Watch(ctx, request.GetAfter(), scope)
 	if err != nil {
@@ -98,14 +99,14 @@ func (s *session) filter(ctx context.Context, b store.Batch, scope store.Scope) 
 
 	visible := store.Batch{Revision: b.Revision}
 	for _, e := range b.Events {
-		e, err := v.show(ctx, e, b.Revision, scope)
+		shown, err := v.show(ctx, e, b.Revision, scope)
 		if errors.Is(err, store.ErrDenied) {
 			continue
 		}
 		if err != nil {
 			return store.Batch{}, err
 		}
-		visible.Events = append(visible.Events, e)
+		visible.Events = append(visible.Events, shown)
 	}
 
 	return visible, nil
@@ -121,8 +122,11 @@ func (v *view) show(ctx context.Context, e store.Event, revision int64, scope st
 		return e, nil
 	}
 
-	if err := v.mayHear(ctx, e.Key, scope); err != nil || e.Deleted {
+	if err := v.mayHear(ctx, e.Key, scope); err != nil {
 		return e, err
+	}
+	if e.Deleted {
+		return e, nil // without a value, so there is nothing to hide
 	}
 
 	kv, _, err := v.get(ctx, e.Key)

@@ -26,8 +26,8 @@ func Write(path string, doc any) error {
 	return osutil.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// readRegular returns the content of a file, or nil if the file cannot be read. It opens only regular files,
-// since opening any other file could block.
+// readRegular returns the content of a file without white space at its ends, or nil if the file cannot be read. It
+// opens only regular files, since opening any other file could block.
 func readRegular(path string) []byte {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -85,6 +85,7 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
 		// A gateway refuses to complete a blob if another writer has stored different bytes in the meantime.
+		// The next attempt writes the chunks again.
 		retryRefusal := errors.Is(err, store.ErrDenied) && attempt < maxBlobRefusals
 		if !errors.Is(err, store.ErrConflict) && !retryRefusal {
 			return head, err
@@ -96,8 +97,9 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 }
 
 // writeBlobOnce writes a blob and returns its head. If the store has the whole blob, and the blob was touched
-// recently, so that no sweep removes it, writeBlobOnce writes nothing. It returns ErrConflict if another
-// process has written the head in the meantime.
+// recently, so that no sweep removes it, writeBlobOnce writes nothing. If the store has the whole blob, but it was
+// not touched recently, writeBlobOnce only touches the head. It returns ErrConflict if another process has written
+// the head in the meantime.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -108,6 +110,7 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	// The writer that wrote the first head may have stored a wrong size.
 	hasWrongSize := exists && head.Size != c.size
 	head.Complete = head.Complete && !hasWrongSize
+	// A blob is touched long before a sweep can remove it, even if its grace is the shorter one.
 	isStale := time.Since(head.Touched) > MinBlobGrace/4
 	if head.Complete && !isStale {
 		return head, nil
@@ -120,8 +123,11 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	// Touch the head before the chunks are written, so that a sweep does not remove them.
 	if !exists || isStale || hasWrongSize {
 		head, err = s.putBlobHead(ctx, sum, c.size, head)
-		if err != nil || head.Complete {
+		if err != nil {
 			return head, err
+		}
+		if head.Complete {
+			return head, nil // the store has the chunks
 		}
 	}
 
@@ -145,7 +151,7 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 // store different bytes in between. old is the head as it was read. putSmallBlob returns ErrConflict if the
 // head has changed since then.
 func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old BlobHead) (BlobHead, error) {
-	old.Complete = true
+	old.Complete = true // in the new head
 	if c.size == 0 {
 		return s.putBlobHead(ctx, sum, 0, old)
 	}
@@ -200,8 +206,11 @@ func (s *Space) readBlobHead(ctx context.Context, sum string) (BlobHead, error) 
 // condition to the commit.
 func (v *View) BlobHead(sum string) (BlobHead, error) {
 	kv, err := v.GetKV(BlobHeadsPrefix + sum)
-	if err != nil || kv.Revision == 0 {
+	if err != nil {
 		return BlobHead{}, err
+	}
+	if kv.Revision == 0 {
+		return BlobHead{}, nil
 	}
 	return DecodeBlobHead(kv)
 }
@@ -239,6 +248,7 @@ func (tx *Tx) AddBlob(data []byte) string {
 // ReferToBlob makes the commit refer to a blob that PutBlob has stored. It returns ErrNotFound if there is
 // no such blob.
 func (tx *Tx) ReferToBlob(sum string) error {
+	// A DryRun has assumed the blob, which is not in the store.
 	if tx.buffer.assumed[sum] {
 		return nil
 	}
@@ -247,6 +257,7 @@ func (tx *Tx) ReferToBlob(sum string) error {
 		return err
 	}
 
+	// nil means that the store has the data. The commit then only touches the blob.
 	tx.buffer.blobs[sum] = nil
 	return nil
 }

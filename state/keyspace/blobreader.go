@@ -202,9 +202,9 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	return sum, size, nil
 }
 
-// fileContent returns a file as the content of a blob, whose size and sum were computed before. After each
-// chunk that was read, it calls reportChunk. The read of the last chunk returns errFileChanged if the file no
-// longer has this sum.
+// fileContent returns a file as the content of a blob, whose size and sum were computed before. The chunks must be
+// read in order, and can be read again from the first. After each chunk that was read, fileContent calls reportChunk.
+// The read of the last chunk returns errFileChanged if the file no longer has this sum.
 func fileContent(r io.ReaderAt, size int64, sum string, reportChunk func(n int)) blobContent {
 	var chunksHash hash.Hash // of the chunks so far
 

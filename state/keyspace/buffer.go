@@ -102,7 +102,7 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	// The writes replace the reads of the same keys.
 	for _, op := range ops {
 		if op.Delete {
-			b.reads[op.Key] = store.KV{}
+			b.reads[op.Key] = store.KV{} // revision 0: the key is absent
 		} else {
 			b.reads[op.Key] = store.KV{Key: op.Key, Value: op.Value, Revision: revision}
 		}
@@ -199,7 +199,7 @@ func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 
 	for key, op := range b.writes {
 		if !op.Delete && strings.HasPrefix(key, prefix) {
-			merged = append(merged, store.KV{Key: key, Value: op.Value})
+			merged = append(merged, store.KV{Key: key, Value: op.Value}) // without a revision before the commit
 		}
 	}
 
@@ -236,6 +236,7 @@ func (b *txBuffer) buildTxn(listRevision int64) store.Txn {
 func (b *txBuffer) isNoop(op store.Op) bool {
 	kv, ok := b.cachedRead(op.Key)
 	switch {
+	// An unread key may have any value. A write under a lease also binds the key to the lease.
 	case !ok || op.Lease != 0:
 		return false
 	case op.Delete:
@@ -316,8 +317,11 @@ func (l *Leadership) PutIf(
 ) (written int64, err error) {
 	if l.revision == 0 {
 		l.revision, err = l.readRevision(ctx)
-		if err != nil || l.revision == 0 {
+		if err != nil {
 			return 0, err
+		}
+		if l.revision == 0 {
+			return 0, nil
 		}
 	}
 
@@ -330,12 +334,18 @@ func (l *Leadership) PutIf(
 func (l *Leadership) readRevision(ctx context.Context) (int64, error) {
 	return Read(ctx, l.session.space, func(v *View) (int64, error) {
 		kv, err := v.GetKV(l.key)
-		if err != nil || kv.Revision == 0 {
+		if err != nil {
 			return 0, err
 		}
+		if kv.Revision == 0 {
+			return 0, nil
+		}
 		p, err := Decode[Presence](kv)
-		if err != nil || !l.session.Wrote(p) {
+		if err != nil {
 			return 0, err
+		}
+		if !l.session.Wrote(p) {
+			return 0, nil
 		}
 
 		return kv.Revision, nil

@@ -67,14 +67,19 @@ func (s *Space) JoinClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Cla
 // acquire takes the claim. If it cannot see whether the holder's process is running, it waits for
 // claimDoubtTimeout and tries again. It returns ErrClaimed if the claim is refused.
 func (c *Claim) acquire(ctx context.Context) error {
-	doubt, err := c.acquireOnce(ctx, false)
-	if err != nil || !doubt {
+	const waited = true
+	doubt, err := c.acquireOnce(ctx, !waited)
+	if err != nil {
 		return err
+	}
+	if !doubt {
+		return nil
 	}
 	if err := backoff.Sleep(ctx, claimDoubtTimeout); err != nil {
 		return err
 	}
-	_, err = c.acquireOnce(ctx, true)
+	// After the wait there is no doubt: settleDoubt grants or refuses the claim.
+	_, err = c.acquireOnce(ctx, waited)
 	return err
 }
 
@@ -93,8 +98,11 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		doubt, err = c.writeRecord(tx, by, waited)
 		return err
 	})
-	if err != nil || doubt {
+	if err != nil {
 		return doubt, err
+	}
+	if doubt {
+		return true, nil
 	}
 
 	return false, c.adoptRevision(ctx)
@@ -110,6 +118,7 @@ func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err err
 		}
 	}
 
+	// An absent record is like a record without a holder.
 	d, _, err := Load[ClaimRecord](tx, c.target.Key)
 	if err != nil {
 		return false, err
@@ -133,6 +142,7 @@ func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err err
 		return false, Refuse(ErrClaimed, "%s", why)
 	}
 
+	// The epoch must also be above this process's own, in case the store was restored to an earlier time.
 	return false, tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
 }
 
@@ -194,10 +204,14 @@ func (c *Claim) isOwner(d ClaimRecord) bool {
 // readRecord reads the claim's key, and decodes its record. It returns both.
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
 	err = c.space.View(ctx, func(v *View) (err error) {
+		// The function may run again. The record stays empty if the key is absent.
 		d = ClaimRecord{}
 		kv, err = v.GetKV(c.target.Key)
-		if err != nil || kv.Revision == 0 {
+		if err != nil {
 			return err
+		}
+		if kv.Revision == 0 {
+			return nil
 		}
 		d, err = Decode[ClaimRecord](kv)
 		return err
@@ -238,6 +252,7 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 		if !errors.Is(err, errClaimChanged) {
 			return err
 		}
+		// Without an error, this process still holds the claim or has taken it again. Run f under its new revision.
 		if err := c.reconcile(ctx); err != nil {
 			return err
 		}
@@ -284,7 +299,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 			// Other users of the space get the same error.
 			return nil
 		case err != nil:
-			// The store may be back soon. If ctx ends, so does the loop.
+			// The store may be back soon, so wait as after many failures. If ctx ends, so does the loop.
 			_ = backOff(ctx, maxBackOffAttempt)
 		}
 	}

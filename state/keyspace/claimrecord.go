@@ -129,8 +129,9 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	return claimGranted, ""
 }
 
-// nextRecord returns the record for the next holder, by. Its epoch is above the current epoch and minEpoch.
-// It keeps the former boot ids only if the host stays the same.
+// nextRecord returns the record for the next holder, by, which is nil for a claim without a holder. Its epoch is
+// above the current epoch and minEpoch. It keeps the former boot ids only if the host stays the same, and then adds
+// the boot id of the previous holder if the host was rebooted.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	next := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {
@@ -152,8 +153,11 @@ func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 // claim, or the claim has no holder.
 func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	d, _, err := Load[ClaimRecord](v, key)
-	if err != nil || d.Holder == nil {
+	if err != nil {
 		return Holder{}, false, err
+	}
+	if d.Holder == nil {
+		return Holder{}, false, nil
 	}
 	return *d.Holder, true, nil
 }
@@ -166,7 +170,7 @@ func (tx *Tx) AssignClaim(key string, to *Holder) error {
 		return err
 	}
 
-	next := d.nextRecord(to, 0)
+	next := d.nextRecord(to, 0) // 0 sets no further lower bound for the epoch
 	next.FormerBoots = nil
 	return tx.Put(key, next)
 }

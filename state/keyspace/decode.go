@@ -41,8 +41,11 @@ type Reader interface {
 // the commit becomes conditional on the key, as after View.Get.
 func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
 	value, ok, err := r.Get(key)
-	if err != nil || !ok {
+	if err != nil {
 		return doc, false, err
+	}
+	if !ok {
+		return doc, false, nil
 	}
 	doc, err = Decode[T](store.KV{Key: key, Value: value})
 	return doc, err == nil, err
@@ -112,8 +115,11 @@ func DecodeInto(kv store.KV, doc any) error {
 // absent. It adds no condition to the commit.
 func (v *View) GetAt(key string, doc any) (revision int64, err error) {
 	kv, err := v.GetKV(key)
-	if err != nil || kv.Revision == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if kv.Revision == 0 {
+		return 0, nil
 	}
 	return kv.Revision, DecodeInto(kv, doc)
 }

@@ -53,6 +53,7 @@ func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Lead
 	err := s.acquireLeaderKey(ctx, key, as)
 	if err != nil {
 		s.unregisterCampaign(key)
+		// The cause says whether the session has ended or the caller's context.
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
@@ -165,13 +166,15 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 }
 
 // Resign gives up the leadership, so that the next candidate gets it. It must be called only once. It returns
-// an error if the store cannot be reached. In that case the key stays until the session ends.
+// an error if the store cannot be reached. In that case the key stays until the session ends. It returns no error
+// if the session has already lost the leadership.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
 		tx.Remove(l.key)
 		return nil
 	})
 
+	// The campaign ends even if the key could not be removed.
 	close(l.resigned)
 	<-l.done
 	l.session.unregisterCampaign(l.key)

@@ -170,6 +170,7 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 		return nil, ctx.Err()
 	}
 
+	// Usually a session is live. Another call may also have begun one while this call waited for beginSlot.
 	if s, _, ok := p.liveSession(); ok {
 		return s, nil
 	}
@@ -183,7 +184,7 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	p.session = s
 	p.announced = make(chan struct{})
 	if !p.announces {
-		close(p.announced)
+		close(p.announced) // no role will announce agents, so nothing must wait for it
 	}
 	return s, nil
 }

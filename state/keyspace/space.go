@@ -104,7 +104,7 @@ func open(
 	if mustAddPrefix {
 		st = &prefixed{Store: st, prefix: prefix}
 	}
-	return New(st, nil), nil
+	return New(st, nil), nil // nil: no key counts as the process's own
 }
 
 // Close ends the sessions and watchers of this Space and frees its store. It is idempotent.

@@ -312,6 +312,7 @@ func (tx *Tx) RemoveBelow(prefix string, limit int) (left int, err error) {
 		return 0, err
 	}
 
+	// The list is a condition of the commit, so the number of remaining keys is exact.
 	for i, kv := range kvs {
 		if i == limit {
 			return len(kvs) - limit, nil
@@ -356,6 +357,7 @@ func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 		return false, err
 	}
 	if len(kvs) == 0 {
+		// This list is a condition of the commit.
 		kvs, err = tx.List(prefix)
 		return len(kvs) == 0, err
 	}

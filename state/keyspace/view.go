@@ -66,6 +66,7 @@ type failingSnapshot struct {
 	err error
 }
 
+// Get reads a key, unless an earlier read has failed.
 func (s *failingSnapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	if s.err == nil {
 		kv, ok, s.err = s.Snapshot.Get(ctx, key)
@@ -73,6 +74,7 @@ func (s *failingSnapshot) Get(ctx context.Context, key string) (kv store.KV, ok 
 	return kv, ok, s.err
 }
 
+// List reads the keys with the prefix, unless an earlier read has failed.
 func (s *failingSnapshot) List(ctx context.Context, prefix string) (kvs []store.KV, err error) {
 	if s.err == nil {
 		kvs, s.err = s.Snapshot.List(ctx, prefix)
@@ -80,6 +82,7 @@ func (s *failingSnapshot) List(ctx context.Context, prefix string) (kvs []store.
 	return kvs, s.err
 }
 
+// Prefetch does what the snapshot's Prefetch does, unless an earlier read has failed.
 func (s *failingSnapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	if s.err == nil {
 		s.err = s.Snapshot.Prefetch(ctx, next)
@@ -87,6 +90,7 @@ func (s *failingSnapshot) Prefetch(ctx context.Context, next store.Scope) error 
 	return s.err
 }
 
+// Revision returns the snapshot's revision, unless an earlier read has failed.
 func (s *failingSnapshot) Revision(ctx context.Context) (revision int64, err error) {
 	if s.err == nil {
 		revision, s.err = s.Snapshot.Revision(ctx)
@@ -128,6 +132,7 @@ func (v *View) checkOpen() {
 // writes, and the commit becomes conditional on the key.
 func (v *View) Get(key string) (value []byte, ok bool, err error) {
 	v.checkOpen()
+	// Only the views of an Update have a buffer.
 	if v.buffer == nil {
 		kv, ok, err := v.snap.Get(v.ctx, key)
 		return kv.Value, ok, err
@@ -192,8 +197,11 @@ func (v *View) List(prefix string) ([]store.KV, error) {
 func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	kvs, err := v.snap.List(v.ctx, prefix)
-	if err != nil || v.buffer == nil {
+	if err != nil {
 		return kvs, err
+	}
+	if v.buffer == nil {
+		return kvs, nil // outside of an Update there are no writes
 	}
 	return v.buffer.overlayWrites(kvs, prefix), nil
 }
@@ -216,8 +224,11 @@ func (v *View) HasUnguarded(key string) (exists bool, err error) {
 func (v *View) GetKV(key string) (store.KV, error) {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, key)
-	if err != nil || !ok {
+	if err != nil {
 		return store.KV{Key: key}, err
+	}
+	if !ok {
+		return store.KV{Key: key}, nil
 	}
 	return kv, nil
 }
@@ -285,12 +296,14 @@ type prefixedSnapshot struct {
 	prefix string
 }
 
+// Get reads the key with the prefix before it, and removes the prefix from the key that was found.
 func (s *prefixedSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	kv, ok, err := s.Snapshot.Get(ctx, s.prefix+key)
 	kv.Key = strings.TrimPrefix(kv.Key, s.prefix)
 	return kv, ok, err
 }
 
+// Prefetch reads the keys and lists with the prefix before their names.
 func (s *prefixedSnapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	return s.Snapshot.Prefetch(ctx, prependToScope(s.prefix, next))
 }

@@ -112,9 +112,13 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 			revision, err = v.Revision()
 			return err
 		})
-		if err != nil || !exists {
+		if err != nil {
 			return err
 		}
+		if !exists {
+			return nil
+		}
+		// The watch begins at the revision of the read, so that it misses no deletion.
 		if err := s.Await(ctx, revision, Exactly(key)); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ type series struct {
 func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
 
 // changeSeries calls change with the series of the metric and labels, under the registry's lock. It first adds
-// the series if the registry does not have it.
+// the series if the registry does not have it. It does nothing for a nil registry, which counts nothing.
 func (r *Registry) changeSeries(kind, name string, labels []string, change func(s *series)) {
 	if r == nil {
 		return
@@ -106,7 +106,7 @@ func (r *Registry) Replace(part *Registry) {
 	}
 }
 
-// Write writes all values in Prometheus's text format.
+// Write writes all values in Prometheus's text format, and then those of the registry from Replace.
 func (r *Registry) Write(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -89,7 +89,8 @@ func listFromYAML(n *yaml.Node, left *int) (any, error) {
 	return list, nil
 }
 
-// dictionaryFromYAML decodes a dictionary. The yaml package handles merged dictionaries and duplicate keys.
+// dictionaryFromYAML decodes a dictionary. left is as in fromYAML. It returns [ErrNotJSON] for a key that is not
+// text. The yaml package handles merged dictionaries and duplicate keys.
 func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		switch key := n.Content[i]; key.ShortTag() {
@@ -257,7 +258,7 @@ func ForPrinting(value any) any {
 	case float64:
 		text, err := json.Marshal(v)
 		if err != nil {
-			return v
+			return v // NaN or an infinity, which JSON does not have
 		}
 		return Printable(text)
 	case []any:

@@ -24,6 +24,7 @@ func Remove(path string) error {
 		return err
 	}
 
+	// If the directory is gone, so is the file.
 	err := SyncDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) || isUnsyncable(err) {
 		return nil
@@ -45,8 +46,11 @@ func SyncDir(folder string) error {
 // SyncAll does what SyncDir does, for a directory and all directories below it. It does not sync files.
 func SyncAll(folder string) error {
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
+		if err != nil {
 			return err
+		}
+		if !d.IsDir() {
+			return nil
 		}
 		return SyncDir(path)
 	})
@@ -69,6 +73,7 @@ func SyncFileSystem(folder string) error {
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {
+		// An earlier call may have created the directory, and may have ended before the sync.
 		if err := sync(parent); err != nil && !isUnsyncable(err) {
 			return err
 		}

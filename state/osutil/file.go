@@ -27,12 +27,13 @@ func WriteFile(path string, data []byte, mode fs.FileMode, options ...Option) er
 	return writeFile(path, data, mode, options, SyncDir)
 }
 
-// writeFile writes a temporary file and renames it, so that a reader sees either the old or the new content.
-// sync is SyncDir, except in tests.
+// writeFile writes a temporary file and renames it, so that a reader sees either the old or the new content. Unless
+// the options contain ExactMode, an existing file keeps its mode. sync is SyncDir, except in tests.
 func writeFile(path string, data []byte, mode fs.FileMode, options []Option, sync func(folder string) error) error {
 	isExecutable := mode&0o111 != 0
 	if isExecutable {
-		// A read lock of ForkLock keeps this process from forking.
+		// A read lock of ForkLock keeps this process from forking. A child would inherit the open file, which
+		// nobody can execute while it is open for writing.
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 	}

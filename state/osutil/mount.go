@@ -19,6 +19,7 @@ func isMount(folder string) bool {
 		return false
 	}
 
+	// If the file cannot be read, nothing counts as mounted.
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(string(mounts)) {
@@ -59,6 +60,7 @@ func MountTmpfs(folder string, mib int64) error {
 // BindMount creates a symlink to the location at the path note, which [ReleaseMount] needs. If note leads to a
 // different location, BindMount releases that location first. BindMount is idempotent.
 func BindMount(folder, location, note string, readOnly bool) error {
+	// Without a note, err is not nil, and moveNote only records the location.
 	recorded, err := os.Readlink(note)
 	if err != nil || recorded != location {
 		if err := moveNote(note, location); err != nil {
@@ -66,6 +68,7 @@ func BindMount(folder, location, note string, readOnly bool) error {
 		}
 	}
 
+	// After an earlier call, the directory is already visible at the location.
 	if !isSame(folder, location) {
 		if err := bindFolder(folder, location, readOnly); err != nil {
 			return err
@@ -101,8 +104,9 @@ func isSame(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// bindFolder mounts a directory on a location. If this process does not have the right to mount, it creates a
-// symlink at the location instead, unless the mount must be read-only.
+// bindFolder mounts a directory on a location, which must be an empty directory or missing. If this process does
+// not have the right to mount, it creates a symlink at the location instead. It returns an error instead of a
+// symlink if the mount must be read-only, since a symlink cannot be. BindMount makes the mount read-only.
 func bindFolder(folder, location string, readOnly bool) error {
 	if target, err := os.Readlink(location); err == nil {
 		return fmt.Errorf("%s is a symlink to %s", location, target)
@@ -161,6 +165,7 @@ func ReleaseMount(note string, mode UnmountMode) error {
 		return err
 	}
 
+	// By this name, releaseLocation recognizes a symlink that BindMount has created.
 	err = releaseLocation(location, filepath.Base(note), mode)
 	if errors.Is(err, unix.EBUSY) {
 		return fmt.Errorf("processes use %s: end these processes", location)

@@ -72,9 +72,11 @@ type unpacker struct {
 }
 
 // writeEntry writes an entry of the archive. It returns an error if the entry's name leads out of the
-// archive. root refuses names that lead out of it through a symlink.
+// archive. root refuses names that lead out of it through a symlink. For a directory in bijou's own archive,
+// writeEntry leaves the mode and owner to finishDirs.
 func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
+	// Other programs can write absolute names, which are meant relative to the archive.
 	if !u.isOwn {
 		name = path.Clean(strings.TrimLeft(h.Name, "/"))
 	}
@@ -83,6 +85,7 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
+	// These include the directory that the archive is unpacked into, whose mode and owner are set too.
 	if u.isOwn && h.Typeflag == tar.TypeDir {
 		u.dirs = append(u.dirs, h)
 	}

@@ -45,6 +45,7 @@ func Next(c Case) Step {
 		}
 
 	default:
+		// A newer binary has added this kind of request. Another leader may know it.
 		return Keep
 	}
 

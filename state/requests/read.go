@@ -27,7 +27,7 @@ func readEverything(v *state.View) ([]Case, error) {
 		return nil, err
 	}
 
-	units, err := v.Units("")
+	units, err := v.Units("") // of all services
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 }
 
 // readCase reads the records on which the decision about one request depends. If a record does not exist, its
-// fields stay empty.
+// fields stay empty. A request for a relation's end needs only the relation and its members.
 func readCase(v *state.View, r state.Request) (c Case, err error) {
 	c.Request = r
 	var unit state.Unit
@@ -105,6 +105,7 @@ func readCase(v *state.View, r state.Request) (c Case, err error) {
 
 	c.Related = relation.Life
 	if r.Kind == state.RequestRelationEnd {
+		// The transaction that removes the relation checks again that it has no members.
 		members, err := v.Keys().ListUnguarded(keys.Members(r.Relation))
 		c.Members = len(members) > 0
 		return c, err

@@ -52,7 +52,7 @@ func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.L
 			lastLogged = err.Error()
 		}
 
-		pause := time.Until(l.lastSearch.Add(searchInterval))
+		pause := time.Until(l.lastSearch.Add(searchInterval)) // until the next search
 		if err != nil {
 			pause = retry.Next()
 		}
@@ -101,6 +101,7 @@ func (l *loop) runRound(ctx context.Context) error {
 		return err
 	}
 
+	// The watch begins at the revision of the read, so that it misses no request.
 	if l.watcher == nil {
 		if l.watcher, err = l.Watch(ctx, revision, state.WatchRequests()); err != nil {
 			return err
@@ -110,6 +111,7 @@ func (l *loop) runRound(ctx context.Context) error {
 		return err
 	}
 
+	// After an error, the next round searches again.
 	if isSearch {
 		l.lastSearch = begin
 	}
@@ -177,8 +179,10 @@ func (l *loop) carryOut(ctx context.Context, c Case) error {
 	case Keep:
 		return nil
 	case Forget:
+		// end only removes the request.
 		return l.end(ctx, c, func(*state.Tx) error { return nil })
 	case RemoveUnit:
+		// The removal of the unit also removes its request.
 		return state.RemoveUnit(ctx, l.update, c.Request.Unit)
 	case AddSubordinate:
 		return l.end(ctx, c, func(tx *state.Tx) error { return tx.AddSubordinate(c.Relation, c.Request.Unit) })
@@ -204,6 +208,7 @@ func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) err
 			return err
 		}
 
+		// The end of a relation that no agent has requested has no unit, and no record to remove.
 		if c.Request.Unit != "" {
 			tx.RemoveRequest(c.Request)
 		}

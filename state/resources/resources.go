@@ -71,7 +71,7 @@ func put(tx *state.Tx, service string, r Resource) (Resource, error) {
 	}
 	isSame := old.SHA256 == r.SHA256 && old.File == r.File
 	if exists && isSame {
-		old.Name = r.Name
+		old.Name = r.Name // is not part of the record
 		return old, nil
 	}
 
@@ -81,6 +81,7 @@ func put(tx *state.Tx, service string, r Resource) (Resource, error) {
 		}
 	}
 
+	// By this number in the service's record, the units' agents notice the new resource.
 	r.Version = old.Version + 1
 	s.ResourcesVersion++
 	if err := tx.Keys().ReferToBlob(r.SHA256); err != nil {

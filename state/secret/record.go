@@ -104,6 +104,7 @@ func (r *Record) SetExpiry(at time.Time) {
 func (r *Record) SetRotation(policy string, now time.Time) {
 	if r.Rotate != policy {
 		r.Rotate = policy
+		// The policy is valid, so there is no error.
 		r.RotateAt, _ = NextRotation(policy, now)
 	}
 }

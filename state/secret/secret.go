@@ -80,7 +80,8 @@ func (c Content) AddWords(words []string, read func(path string) ([]byte, error)
 	return nil
 }
 
-// Add adds the value of one word, as AddWords does.
+// Add adds the value of one word KEY=VALUE, as AddWords does. key can end with #base64 or #file. Add replaces the
+// value of a key that the content already has.
 func (c Content) Add(key, value string, read func(path string) ([]byte, error)) error {
 	name, form, _ := strings.Cut(key, "#")
 	if !isKey(name) {
@@ -164,6 +165,7 @@ func ParseID(text string) (id string, err error) {
 		_, id, _ = strings.Cut(rest, "/")
 	}
 	raw, err := idEncoding().DecodeString(strings.ToUpper(id))
+	// An id is the encoding of 12 bytes, in lower case.
 	if err != nil || len(raw) != 12 || id != strings.ToLower(id) {
 		return "", fmt.Errorf("secret URI %q not valid", text)
 	}
@@ -191,7 +193,8 @@ func NextRotation(policy string, at time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// ParseExpiry parses a duration from now, or a time as in RFC 3339.
+// ParseExpiry parses a duration from now, which must be above 0, or a time as in RFC 3339. The time can lack the zone,
+// or be only a date. It then counts as UTC.
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d).UTC(), nil
@@ -288,6 +291,7 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 
 	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
+	// The data begins with the nonce, which decrypt needs.
 	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.place(revision))}, nil
 }
 

@@ -29,6 +29,7 @@ type kind struct {
 	remove func(ctx context.Context, name string) error
 }
 
+// sqliteKind returns the kind of stores in a file.
 func sqliteKind() kind {
 	remove := func(_ context.Context, path string) error { return sqlite.Remove(path) }
 	return kind{open: sqlite.Open, create: sqlite.Create, exists: existsFile, remove: remove}
@@ -47,6 +48,7 @@ func existsFile(_ context.Context, path string) (bool, error) {
 	return true, nil
 }
 
+// etcdKind returns the kind of stores in etcd.
 func etcdKind() kind {
 	return kind{
 		open:   etcd.Open,
@@ -129,7 +131,8 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return trace.New(ctx, s, slog.With("part", "store")), nil
 }
 
-// Create opens the store at the URL, and creates it if there is none.
+// Create opens the store at the URL, and creates it if there is none. Unlike Open, it does not log the use of the
+// store.
 func Create(ctx context.Context, url string) (store.Store, error) {
 	k, name, err := parseURL(url)
 	if err != nil {

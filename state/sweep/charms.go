@@ -38,11 +38,14 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 
 		return nil
 	})
-	if err != nil || len(sums) == 0 {
+	if err != nil {
 		return err
 	}
+	if len(sums) == 0 {
+		return nil
+	}
 
-	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums)
+	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums) // only the archives of these charms
 }
 
 // unusedCharms lists the charms that no record uses, and whose archives were last touched before the given
@@ -72,6 +75,7 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 	}
 
 	for _, c := range charms {
+		// The head of an archive that is gone has the zero time, which is before all others.
 		head, err := tx.Keys().BlobHead(c.SHA256)
 		if err != nil {
 			return nil, err
@@ -93,9 +97,9 @@ type charmNames struct {
 	Kept      []struct{ Charm string } // in a service
 }
 
-// addUsedCharms adds the charms in the records of services, upgrade marks, units and agents. A damaged record
-// of a service is an error, since its charm would be removed. Damaged records of units and agents are
-// skipped.
+// addUsedCharms adds to used the URLs of the charms that the records of services, upgrade marks, units and agents
+// name. A damaged record of a service is an error, since its charm would be removed. Damaged records of units and
+// agents are skipped.
 func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		if !namesCharms(kv.Key) {
@@ -142,8 +146,11 @@ func sweepResources(ctx context.Context, s *state.State) error {
 	for _, service := range stray {
 		err := s.Update(ctx, func(tx *state.Tx) error {
 			_, exists, err := tx.Keys().Get(keys.Service(service))
-			if err != nil || exists {
+			if err != nil {
 				return err
+			}
+			if exists {
+				return nil
 			}
 
 			// A service has at most resources.MaxPerService resources, which equals keyspace.MaxRemovedKeys. If
@@ -212,7 +219,8 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	return nil
 }
 
-// unreferencedBlobs returns the heads of the blobs to which no record refers.
+// unreferencedBlobs returns the heads of the blobs to which no record refers, by sum. It skips heads that do not
+// decode.
 func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 	used, err := v.ReferencedBlobs()
 	if err != nil {

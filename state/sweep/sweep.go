@@ -49,6 +49,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		{"secrets", func() error { return sweepSecrets(ctx, s) }},
 		{"charms", func() error { return Charms(ctx, s, now) }},
 		{"actions", func() error { return removeStray(ctx, s, findOldActions) }},
+		// The steps above have removed records, and so references to blobs. nil selects all blobs.
 		{"blobs", func() error { return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil) }},
 		{"logs", func() error { return sweepLogs(ctx, s, beforeLogGrace) }},
 	} {
@@ -56,6 +57,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		if err != nil {
 			failures = append(failures, fmt.Errorf("cannot sweep %s: %w", step.name, err))
 		}
+		// Without the store, the other steps would only fail too.
 		if isEnd(ctx, err) {
 			break
 		}
@@ -87,7 +89,8 @@ func forEach[T any](ctx context.Context, s *state.State, items []T, do func(item
 	return errors.Join(failures...)
 }
 
-// sweepServices continues destructions that were interrupted.
+// sweepServices continues destructions of services that were interrupted. It does nothing for services that are
+// alive.
 func sweepServices(ctx context.Context, s *state.State) error {
 	services, err := state.Read(ctx, s, (*state.View).Services)
 	if err != nil {
@@ -157,12 +160,16 @@ func strayStorages(v *state.View) (stray []string, err error) {
 	return stray, nil
 }
 
-// sweepTools removes the records of binaries that neither a machine nor the environment uses.
+// sweepTools removes the records of binaries that neither a machine nor the environment uses. sweepBlobs removes
+// their blobs.
 func sweepTools(ctx context.Context, s *state.State) error {
 	return s.Update(ctx, func(tx *state.Tx) error {
 		all, err := tx.AllTools()
-		if err != nil || len(all) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(all) == 0 {
+			return nil
 		}
 		env, err := tx.Environment()
 		if err != nil {
@@ -257,7 +264,7 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 // oldLogs returns the units and machines that no longer exist, and whose last log line is from before the given
 // time. A log without lines also counts as old.
 func oldLogs(v *state.View, before time.Time) (old []string, err error) {
-	sources, err := logs.Sources(v, nil)
+	sources, err := logs.Sources(v, nil) // all units and machines that have a log
 	if err != nil {
 		return nil, err
 	}
@@ -303,6 +310,7 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 	err = forEach(ctx, s, all, func(r secret.Record) error {
 		return s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) })
 	})
+	// After any other error, stray contents can still be removed.
 	if isEnd(ctx, err) {
 		return err
 	}
@@ -349,7 +357,8 @@ func sweepSecret(tx *state.Tx, id string) error {
 	// The owner's index is removed together with the owner.
 	isOperators := r.Owner == (secret.Owner{})
 	if !isOperators && !slices.Contains(index.Owned, id) {
-		_, err := record.Remove(tx, r, 0)
+		const allRevisions = 0
+		_, err := record.Remove(tx, r, allRevisions)
 		return err
 	}
 
@@ -394,8 +403,11 @@ func isGrantValid(tx *state.Tx, g secret.Grant, id string) (bool, error) {
 	}
 
 	kv, err := tx.Keys().GetKV(keys.ServiceSecrets(g.Service))
-	if err != nil || kv.Revision == 0 {
+	if err != nil {
 		return false, err
+	}
+	if kv.Revision == 0 {
+		return false, nil
 	}
 	index, err := keyspace.Decode[record.Index](kv)
 	return slices.Contains(index.Granted, id), err

@@ -87,8 +87,11 @@ func isHarmful(r rune) bool {
 // scalars with YAML's escapes.
 func MarshalYAML(value any) ([]byte, error) {
 	text, err := yaml.Marshal(value)
-	if err != nil || strings.IndexFunc(string(text), isHarmfulInYAML) < 0 {
+	if err != nil {
 		return text, err
+	}
+	if strings.IndexFunc(string(text), isHarmfulInYAML) < 0 {
+		return text, nil
 	}
 
 	var n yaml.Node

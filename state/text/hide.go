@@ -13,9 +13,11 @@ import (
 // on a separate line. It also hides passwords in URLs and DSNs, and private keys. It does not change
 // sentences and names of errors, such as `KeyError: 'x'`.
 func HideSecrets(text string) string {
+	// In a string literal with escapes, the secret's name and value are escaped too.
 	if strings.Contains(text, `\`) {
 		text = patterns().quoted().ReplaceAllStringFunc(text, hideInLiteral)
 	}
+	// Each of these patterns is tried only on texts with its mark, which is cheap to find.
 	for _, m := range patterns().anywhere {
 		if strings.Contains(text, m.mark) {
 			text = hideGroups(text, m.pattern(), m.isHarmless)

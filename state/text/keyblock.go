@@ -17,7 +17,8 @@ type KeyBlock struct {
 }
 
 // Hide returns the next line of the text, or Hidden if the line is part of a private key. It does not hide
-// the lines with which a key begins and ends.
+// the lines with which a key begins and ends, nor lines in between that do not look like a part of a key. If a key
+// has no end, Hide stops after maxKeyLines lines.
 func (k *KeyBlock) Hide(line string) string {
 	begins := keyBlockPatterns().begin.FindAllStringIndex(line, -1)
 	if len(begins) > 0 {

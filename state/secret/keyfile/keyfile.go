@@ -37,7 +37,8 @@ type entry struct {
 	Unknown    map[string]any `yaml:",inline"`
 }
 
-// Read returns the keys. It returns [secret.ErrNoKey] if the file does not exist.
+// Read returns the keys. It returns [secret.ErrNoKey] if the file does not exist, or if this host has no directory
+// of the environment.
 func (f File) Read() (secret.Keyring, error) {
 	if f == "" {
 		return nil, fmt.Errorf("%w: this host has no directory of the model", secret.ErrNoKey)

@@ -129,9 +129,9 @@ func Watch(ids []string) (s state.Scope) {
 	return s
 }
 
-// Put writes a secret's record, and adds the secret to the indexes of its owner and of its new consumers. If
-// AutoPrune is set, Put also removes revisions that no unit reads, at most maxRemovedContents of them. It deletes
-// these revisions from r.Revisions.
+// Put writes a secret's record. It adds a new secret to the index of its owner, and any secret to the indexes of its
+// new consumers. It does not change the indexes of removed consumers. If AutoPrune is set, Put also removes
+// revisions that no unit reads, at most maxRemovedContents of them. It deletes these revisions from r.Revisions.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
 	if err != nil {
@@ -173,7 +173,7 @@ func Grant(tx *state.Tx, r secret.Record, service string, allow bool) error {
 	}
 
 	g := secret.Grant{Relation: secret.NoRelation, Service: service}
-	r.RemoveGrants(g)
+	r.RemoveGrants(g) // all grants to the service, in whatever relation
 	if allow {
 		r.AddGrant(g)
 	}
@@ -193,8 +193,9 @@ const (
 	maxRemovedNotes = 100
 )
 
-// Remove removes a revision of a secret, and returns the remaining record. If revision is 0, or was the
-// last one, it removes the secret.
+// Remove removes a revision of a secret, and returns the remaining record. If revision is 0, or was the only one,
+// it removes the secret. It then removes at most maxRemovedContents contents, and takes the secret out of at most
+// maxRemovedNotes lists of services and as many of units. The constants say why the others can stay.
 func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) {
 	if revision != 0 {
 		delete(r.Revisions, revision)
@@ -247,7 +248,7 @@ func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Conten
 		return err
 	}
 
-	// In a record, the data is in base64 and needs more space.
+	// In a record, the data is in base64 and needs more space, but less than twice as much.
 	fits := len(s.Data) <= maxInlineBytes && tx.Keys().WrittenBytes()+2*len(s.Data) <= maxInlineTotal
 	if !fits {
 		s.Blob = tx.Keys().AddBlob(s.Data)
@@ -271,8 +272,11 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int
 
 	for _, revision := range slices.Sorted(maps.Keys(r.Revisions)) {
 		due, err := isResealDue(tx, ring, r, revision)
-		if err != nil || n == maxResealed {
+		if err != nil {
 			return n, unopened, err
+		}
+		if n == maxResealed {
+			return n, unopened, nil // a further call seals the rest
 		}
 		if !due {
 			continue
@@ -302,8 +306,11 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int
 // condition of the commit, since a secret with many revisions would need too many.
 func isResealDue(tx *state.Tx, ring secret.Keyring, r secret.Record, revision int) (bool, error) {
 	kv, err := tx.Keys().GetKV(keys.SecretContent(r.ID, revision))
-	if err != nil || kv.Revision == 0 {
+	if err != nil {
 		return false, err
+	}
+	if kv.Revision == 0 {
+		return false, nil
 	}
 
 	// Content that does not decode is due, so that Reseal reports it as unopened.

@@ -72,7 +72,8 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 		return resp.Header.Revision, nil
 	}
 
-	// A condition does not hold. If the marker has changed, the store was removed, and perhaps created again.
+	// A condition does not hold, and Else has read the marker. If the marker has changed, the store was removed,
+	// and perhaps created again.
 	marker := resp.Responses[0].GetResponseRange().Kvs
 	if len(marker) == 0 || marker[0].CreateRevision != d.marker {
 		return 0, d.MarkGone()
@@ -154,6 +155,7 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	case o.Delete && o.Quiet:
 		return []clientv3.Op{clientv3.OpDelete(key)}
 	case o.Delete:
+		// Deleting an absent key must not look like a change.
 		exists := clientv3.Compare(clientv3.Version(key), ">", 0)
 		deletion := []clientv3.Op{clientv3.OpDelete(key), tombstone}
 		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{exists}, deletion, nil)}

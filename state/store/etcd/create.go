@@ -93,6 +93,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 		return err
 	}
 
+	// Version 0 means that a key is absent. The comparison with a range holds only if it holds for all of its keys.
 	keys := d.keys.storeRange()
 	noKeysExist := clientv3.Compare(clientv3.Version(keys.begin).WithRange(keys.end), "=", 0)
 	var resp *clientv3.TxnResponse

@@ -45,6 +45,7 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		return nil, err
 	}
 
+	// The client does not know ctx, so give it the time that ctx leaves.
 	loginTimeout := openTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		loginTimeout = min(loginTimeout, time.Until(deadline))
@@ -191,7 +192,8 @@ type authenticator struct {
 	retryAt         time.Time
 }
 
-// intercept gives etcd's client the current password whenever it logs in.
+// intercept gives etcd's client the current password whenever it logs in. If etcd has refused this password shortly
+// before, intercept returns that refusal and sends no request. It passes on all other calls unchanged.
 func (a *authenticator) intercept(
 	ctx context.Context,
 	method string,
@@ -209,6 +211,7 @@ func (a *authenticator) intercept(
 	if err != nil {
 		return err
 	}
+	// After a refused login, wait before the same password is tried again.
 	if err := a.activeRefusal(password); err != nil {
 		return err
 	}
@@ -254,7 +257,9 @@ func (a *authenticator) isRefused() bool {
 	return a.refusal != nil
 }
 
-// loadTLS returns a TLS configuration with the certificates that the URL names.
+// loadTLS returns a TLS configuration with the certificates that the URL names. Without ca, the configuration trusts
+// the system's authorities. Without cert, it has no certificate of this process. It returns an error if other users
+// have access to the file key.
 func (p config) loadTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if p.ca != "" {
@@ -310,6 +315,7 @@ func (r reloadingCredentials) ClientHandshake(
 	return credentials.NewTLS(r.reloader.reload()).ClientHandshake(ctx, authority, conn)
 }
 
+// Clone returns credentials with the same reloader.
 func (r reloadingCredentials) Clone() credentials.TransportCredentials {
 	return reloadingCredentials{r.TransportCredentials.Clone(), r.reloader}
 }

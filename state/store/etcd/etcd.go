@@ -138,6 +138,7 @@ func connect(ctx context.Context, p config) (*db, error) {
 	return d, nil
 }
 
+// Close revokes this process's leases, ends its watches, and closes the connections.
 func (d *db) Close() error {
 	d.Opener.Close(func() { d.client.Close() })
 	return nil

@@ -187,6 +187,7 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 			return err
 		}
 
+		// A serializable answer may come from a member that is behind, which proves nothing about the history.
 		if !op.IsSerializable() {
 			d.observeResponse(before, resp.Header)
 		}
@@ -213,6 +214,7 @@ func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	// Background, since only a closed handle or a lost store matters here. The end of ctx is explained below.
 	if unusable := d.CheckUsable(context.Background()); unusable != nil {
 		return unusable
 	}

@@ -73,10 +73,12 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (epochEnded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// The epoch has ended during the request, so the answer may come from either history.
 	if before.epoch != h.state.epoch {
 		return false
 	}
 
+	// Before the first answer, the cluster is unknown.
 	otherCluster := before.cluster != 0 && answer.ClusterId != before.cluster
 	if otherCluster || answer.Revision < before.revision {
 		h.state = historyState{epoch: before.epoch + 1, cluster: answer.ClusterId, revision: answer.Revision}
@@ -137,7 +139,10 @@ func (m *watchMux) endEpoch() {
 func (d *db) probeRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
 		_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
-		if err == nil || d.CheckUsable(ctx) != nil || waitBackoff(ctx, n) != nil {
+		if err == nil {
+			return nil
+		}
+		if d.CheckUsable(ctx) != nil || waitBackoff(ctx, n) != nil {
 			return err
 		}
 	}
@@ -198,6 +203,7 @@ func (s *sweeper) sweepOld(ctx context.Context, maxUnswept int64) error {
 	s.lastEpoch = s.d.history.lastSeen().epoch
 	s.lastRound = time.Now()
 
+	// A revision of an earlier epoch belongs to a different history.
 	isFirstRound := previousRevision == 0
 	if isFirstRound || previousEpoch != s.lastEpoch || resp.Count <= maxUnswept {
 		return nil

@@ -103,6 +103,7 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 		return false, nil
 	}
 
+	// etcd answers with the TTL 0 if the lease does not exist.
 	return err == nil && resp.TTL > 0, err
 }
 
@@ -155,10 +156,11 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// listLeased returns the keys of a listing that were under a lease, as etcd has them. It returns ErrConflict if
-// etcd no longer has the listing's revision.
+// listLeased returns the keys of a listing that were under a lease, as etcd has them. It reads the listing only if
+// the cache does not have it. It returns ErrConflict if etcd no longer has the listing's revision.
 func (d *db) listLeased(ctx context.Context, l listingID) ([]string, error) {
-	// A condition can contain any number. At these numbers, etcd has no keys to list.
+	// A condition can contain any number. At or below 0 etcd has no keys, and the greatest number is not a
+	// revision that etcd reaches.
 	if l.revision <= 0 || l.revision == math.MaxInt64 {
 		return nil, nil
 	}

@@ -42,6 +42,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	dead := findMember(list.Members, member)
 	switch {
 	case dead != nil:
+		// member can be an address, but formatCluster needs the name. The new member takes it over.
 		member = dead.Name
 		if peer == "" {
 			peers = dead.PeerURLs
@@ -128,6 +129,7 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 		endpoints = append(endpoints, m.ClientURLs...)
 	}
 
+	// A member that is cut off from the others has no leader. A learner does not vote.
 	healthy := map[uint64]bool{} // by the member's id; several endpoints can lead to one member
 	statuses, errs := d.queryStatus(ctx, endpoints)
 	for i, s := range statuses {

@@ -45,8 +45,11 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 	}
 
 	resp, err := s.read(ctx, s.d.keys.encodeKey(key))
-	if err != nil || len(resp.Kvs) == 0 {
+	if err != nil {
 		return store.KV{}, false, err
+	}
+	if len(resp.Kvs) == 0 {
+		return store.KV{}, false, nil
 	}
 
 	found := resp.Kvs[0]
@@ -105,8 +108,9 @@ func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error
 	}
 
 	txn, answerEpoch, err := s.d.readTogether(ctx, ops...)
+	// etcd no longer has a revision that it had before, so its history was replaced.
 	if errors.Is(err, rpctypes.ErrFutureRev) {
-		return s.restart(ctx)
+		return s.restart(ctx) // ErrHistoryLost
 	}
 	if err != nil {
 		return err
@@ -129,12 +133,13 @@ func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error
 // keepPrefetched stores the result of a prefetch for Get or List. It drops a list that is longer than one page.
 func (s *snapshot) keepPrefetched(read prefetch, response *etcdserverpb.RangeResponse) {
 	if read.isList {
+		// List reads such a list again, page by page.
 		if response.More {
 			return
 		}
 
 		kvs := s.d.toKVs(response.Kvs)
-		s.noteLeased(read.name, leasedOf(response.Kvs))
+		s.noteLeased(read.name, leasedOf(response.Kvs)) // for conditions on this list
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.listed == nil {
@@ -237,6 +242,7 @@ func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 	return revision, s.checkUsable(ctx)
 }
 
+// Close makes all later reads fail. It is idempotent.
 func (s *snapshot) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,8 +366,11 @@ func readPages(keys keyRange, read func(begin, end string, limit int64) (*client
 	begin := keys.begin
 	for limit := int64(firstPageKeys); ; {
 		resp, err := read(begin, keys.end, limit)
-		if err != nil || !resp.More || len(resp.Kvs) == 0 {
+		if err != nil {
 			return err
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return nil // this was the last page
 		}
 
 		pageBytes := 1 // not 0, since it is a divisor

@@ -107,6 +107,7 @@ func (w *watcher) ensureRegistered() {
 func (w *watcher) goLive(from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// After a new stream has replaced the mux's stream, the mux calls goLive again for all watchers.
 	if w.live {
 		return
 	}
@@ -119,8 +120,9 @@ func (w *watcher) goLive(from int64) {
 	}
 }
 
-// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers. If
-// the queue is full, push drops the batch and returns false, and the mux must remove the watcher.
+// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers, and all
+// batches before goLive. If the queue is full, push drops the batch and returns false, and the mux must remove the
+// watcher. The next call of Next then registers the watcher again, and a replay delivers what it has missed.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,12 +185,14 @@ func (w *watcher) fail(err error) {
 // isOutdated reports whether etcd's history was replaced since the watcher was made.
 func (w *watcher) isOutdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
 
+// hasFailed reports whether fail was called.
 func (w *watcher) hasFailed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err != nil
 }
 
+// Close ends the watcher, and removes it from the mux.
 func (w *watcher) Close() {
 	w.Cancel()
 	w.d.watches.removeWatcher(w)
@@ -218,6 +222,7 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 		r.stream = newWatchStream(d, r)
 		r.stop = cancel
 		for i, span := range w.Spans {
+			// With the id 0, etcd would choose the id itself.
 			r.stream.addWatch(int64(i+1), d.keys.spanRange(span), r.position+1)
 		}
 		// Ignore the error: the loop reopens a broken stream, and the mux reports lasting errors.
@@ -315,6 +320,7 @@ func (r *replay) fail() {
 	r.finish()
 }
 
+// finish ends the replay's stream. The replay then ignores the stream's remaining changes.
 func (r *replay) finish() {
 	r.finished = true
 	r.stop()

@@ -80,6 +80,7 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	m.stream = newWatchStream(m.d, m)
 	m.stopStream = stop
 	m.epoch = m.d.history.lastSeen().epoch
+	// The commit at the position arrives once more. commitComplete ignores it.
 	m.watchMarker(m.position)
 
 	for _, p := range m.bySpan {
@@ -126,6 +127,7 @@ func (m *watchMux) addWatcher(w *watcher) {
 		m.d.Go(m.run)
 	}
 
+	// All watchers of a span share one watch.
 	m.index.Add(w, w.Spans)
 	for _, span := range w.Spans {
 		if m.bySpan[span] == nil {
@@ -143,6 +145,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 // goLiveIfCreated makes the watcher live if etcd has created the watches of all its spans. The caller holds
 // m.mu.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
+	// After the latest of these positions, the stream delivers the changes of all spans. Earlier changes come from
+	// a replay.
 	from := m.position
 	for _, span := range w.Spans {
 		p := m.bySpan[span]
@@ -215,7 +219,7 @@ func (m *watchMux) commitComplete(c commitEvents) {
 
 	m.d.history.recordRevision(m.epoch, c.revision)
 	if e := c.events[m.d.keys.markerKey()]; e != nil && e.Type == mvccpb.DELETE {
-		m.d.MarkGone()
+		m.d.MarkGone() // the store was removed
 	}
 
 	for w, b := range m.index.SplitBatch(m.d.toBatch(c)) {
@@ -264,6 +268,7 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 		return
 	}
 
+	// The next stream must not begin at a revision that etcd no longer has.
 	m.position = max(m.position, kept)
 	if id == m.markerID {
 		m.stream.cancelWatch(id)

@@ -86,7 +86,7 @@ func (s *watchStream) addWatch(id int64, keys keyRange, start int64) {
 		RangeEnd:      []byte(keys.end),
 		StartRevision: start,
 		WatchId:       id,
-		Fragment:      true,
+		Fragment:      true, // etcd splits large responses
 	}}})
 }
 
@@ -108,6 +108,7 @@ func (s *watchStream) requestProgress() {
 	}
 }
 
+// newProgressRequest returns a request for a report up to which revision etcd has sent all events.
 func newProgressRequest() *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 }

@@ -93,6 +93,7 @@ func (l *lease) Close(ctx context.Context) error {
 // refreshLoop refreshes the lease until the lease is closed or lost, or was not refreshed for its TTL. The TTL
 // counts from the time before a refresh is sent, so that Done is closed before the store can end the lease.
 func (l *lease) refreshLoop() {
+	// Refresh long before the TTL ends, so that there is time for retries. After an error, retry sooner.
 	refreshedAt := l.RequestedAt
 	pause := l.TTL / 3
 

@@ -84,12 +84,14 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 			return d.storeError(ctx, err)
 		}
 
+		// The gateway does not answer now, or has served an older copy for the first time.
 		if waitBackoff(bound, n) != nil {
 			return d.storeError(ctx, err)
 		}
 	}
 }
 
+// waitBackoff waits before the next attempt, longer after more failures. It returns ctx's error if ctx is done.
 func waitBackoff(ctx context.Context, failures int) error {
 	return retries.Sleep(ctx, retries.Delay(failures, 20*time.Millisecond, maxBackoff))
 }
@@ -107,6 +109,7 @@ func isTransient(err error) bool {
 // storeError translates the error of a call into an error of package store. ctx is the context of the caller of
 // the store.
 func (d *db) storeError(ctx context.Context, err error) error {
+	// Background, since only a closed handle or a lost store matters here. The end of ctx is explained below.
 	if unusable := d.CheckUsable(context.Background()); unusable != nil {
 		return unusable
 	}

@@ -137,7 +137,8 @@ func (d *db) raise(revision int64) {
 	}
 }
 
-// Lease grants a lease that the gateway holds, and this process refreshes.
+// Lease grants a lease that the gateway holds, and this process refreshes. It returns ErrLeaseLost if the lease ends
+// during the call.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -191,6 +192,7 @@ func (d *db) revokeLease(ctx context.Context, id store.LeaseID) error {
 	})
 }
 
+// Close revokes this process's leases, ends its watches, and closes the connection.
 func (d *db) Close() error {
 	d.Opener.Close(func() { d.conn.Close() })
 	return nil

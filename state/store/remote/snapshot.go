@@ -70,6 +70,7 @@ func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// The list and the first keys fit into one request. The remaining keys follow below.
 	keys := next.Keys
 	if s.revision == 0 && len(next.Prefixes) > 0 {
 		n := min(len(keys), maxPrefetched)
@@ -214,6 +215,8 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 		return a, nil
 	}
 
+	// If the connection broke, the caller can begin again with a new snapshot. If the time was over, the gateway
+	// does not answer, and storeError says so.
 	s.lost = true
 	if isTransient(err) && bound.Err() == nil {
 		return answer{}, store.ErrHistoryLost

@@ -99,7 +99,8 @@ func (w *watcher) follow() {
 			return
 		}
 
-		// A call that has delivered changes worked, so the next one starts without a long delay.
+		// A call that has delivered changes worked, so the next one starts without a long delay. n counts the calls
+		// in a row that have delivered nothing.
 		if w.position > from {
 			n = 0
 		}
@@ -158,7 +159,7 @@ func (w *watcher) followOnce() error {
 }
 
 // enqueue queues a batch for Next. If the queue is full, it waits. The gateway then also waits, and its store
-// keeps the changes.
+// keeps the changes. It returns an error if the watcher is closed during the wait.
 func (w *watcher) enqueue(b store.Batch) error {
 	for {
 		w.mu.Lock()

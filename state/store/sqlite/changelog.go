@@ -61,10 +61,12 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 	err = c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
 		var revision, deleted sql.NullInt64
 		var key sql.RawBytes
-		err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted)
-		noEntries := !revision.Valid
-		if err != nil || noEntries {
+		if err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted); err != nil {
 			return false, err
+		}
+		// Without an entry in the log, the query has one row with only the head's columns.
+		if !revision.Valid {
+			return false, nil
 		}
 
 		// Stop only between two commits.

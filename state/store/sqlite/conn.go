@@ -118,8 +118,11 @@ func (c *conn) queryRows(query string, args []any, f func(*sql.Rows) (more bool,
 
 	for rows.Next() {
 		more, err := f(rows)
-		if err != nil || !more {
+		if err != nil {
 			return storeError(err)
+		}
+		if !more {
+			return nil
 		}
 	}
 
@@ -174,6 +177,7 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 		case c := <-p.idle:
 			return c, nil
 		case <-time.After(maxStall):
+			// If a connection came back, it went to another waiter, and this call waits on.
 			isStalled = p.puts.Load() == putsBefore
 		case <-ctx.Done():
 		}
@@ -205,6 +209,7 @@ func (p *connPool) reserve(force bool) bool {
 	return true
 }
 
+// isClosed reports whether close was called.
 func (p *connPool) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

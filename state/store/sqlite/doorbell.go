@@ -23,7 +23,8 @@ type doorbell struct {
 
 func newDoorbell(storePath string) *doorbell { return &doorbell{path: storePath + "-bell"} }
 
-// ring writes to the bell's file, which wakes other processes that have the store open.
+// ring writes to the bell's file, which wakes other processes that have the store open. If it fails, they notice the
+// commit at their next poll.
 func (b *doorbell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -87,8 +87,11 @@ func (p position) descendsFrom(earlier position) bool {
 // store open now, and ignores the column.
 func (t *writeTxn) addGenerationColumn() error {
 	exists, err := t.c.queryRow("SELECT 1 FROM pragma_table_info('head') WHERE name = 'generation'", nil, new(int))
-	if err != nil || exists {
+	if err != nil {
 		return err
+	}
+	if exists {
+		return nil
 	}
 	_, err = t.c.exec("ALTER TABLE head ADD COLUMN generation BLOB")
 	return err

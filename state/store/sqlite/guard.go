@@ -163,6 +163,7 @@ func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 		return err
 	}
 
+	// After the query the files exist, unless the store was removed in the meantime.
 	if g.log, err = identify(g.logPath); err != nil {
 		return store.ErrStoreGone
 	}
@@ -186,6 +187,7 @@ func (g *guard) checkFiles() error {
 // file and the log. It returns ErrStoreGone if the store was removed or replaced. If a file was replaced, it
 // also leaves the mark that keeps other processes from opening the store.
 func (g *guard) stampFiles() (fileStamps, error) {
+	// A log that cannot be examined counts as a different one.
 	log, logStat, err := statFile(g.logPath)
 	sameLog := err == nil && log == g.log
 	sameShm := isSame(g.shm, g.shmPath)
@@ -224,8 +226,8 @@ func (g *guard) stampFiles() (fileStamps, error) {
 }
 
 // admit checks, during a write transaction, that the newest commit descends from the content that this
-// process has seen, and records it as seen. newest is that commit's position. admit returns ErrStoreGone if the store was removed or
-// replaced. The transaction must then write nothing.
+// process has seen, and records it as seen. newest is that commit's position. admit returns ErrStoreGone if the
+// store was removed or replaced. The transaction must then write nothing.
 func (g *guard) admit(ctx context.Context, newest position) error {
 	current, err := g.stampFiles()
 	if err != nil {
@@ -283,6 +285,7 @@ func (g *guard) checkContent(ctx context.Context) error {
 // example after an error of the disk. The next poll then tries again.
 func (g *guard) compareContent(ctx context.Context, current fileStamps) (complete bool, err error) {
 	if g.anchor == nil {
+		// The guard keeps this connection for all later comparisons.
 		if g.anchor, err = newConn(ctx, g.readers.sql); err != nil {
 			g.anchor = nil
 			return false, nil
@@ -360,6 +363,7 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 		if known, _ := g.lastStamp(); !known {
 			return nil
 		}
+		// A checkpoint may have been writing the file during the read, so read again.
 		time.Sleep(mainReadsPause)
 	}
 
@@ -381,12 +385,14 @@ func (g *guard) recordMain(found position, stamp fileStamp) bool {
 	return true
 }
 
+// lastSeen returns the newest position that this process has seen.
 func (g *guard) lastSeen() position {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seen
 }
 
+// lastMain returns the position in the main file when it was last read.
 func (g *guard) lastMain() position {
 	g.mu.Lock()
 	defer g.mu.Unlock()

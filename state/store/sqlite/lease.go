@@ -92,8 +92,11 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
 	var counter, pid int64
 	found, err := t.c.queryRow("SELECT counter, pid FROM lease WHERE id = ?", []any{int64(id)}, &counter, &pid)
-	if err != nil || !found {
+	if err != nil {
 		return 0, err
+	}
+	if !found {
+		return 0, nil
 	}
 	if pid != 0 {
 		return t.c.exec("UPDATE lease SET counter = counter + 1 WHERE id = ?", int64(id))
@@ -225,6 +228,7 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 			break
 		}
 	}
+	// A lease that this round did not reach counts as new in the next round, and so lives longer.
 	s.observed = observed
 }
 
@@ -246,8 +250,11 @@ func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error
 		var found int
 		same, err := t.c.queryRow("SELECT 1 FROM lease WHERE id = ? AND counter = ?",
 			[]any{int64(r.id), r.counter}, &found)
-		if err != nil || !same {
+		if err != nil {
 			return 0, err
+		}
+		if !same {
+			return 0, nil
 		}
 
 		return 0, t.endLease(r.id)

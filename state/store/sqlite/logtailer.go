@@ -88,6 +88,7 @@ func (t *logTailer) run() {
 			return
 		}
 
+		// Each call delivers one segment, until none is left.
 		for t.deliverNew() {
 		}
 	}
@@ -134,6 +135,8 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 
 	for _, b := range s.batches {
 		for w, part := range t.index.SplitBatch(b) {
+			// Batches up to joinedAt were queued when the watcher joined. If the queue is full, the watcher reads
+			// this batch and all later ones from the log itself.
 			if b.Revision > w.joinedAt && !w.push(part) {
 				t.detachLocked(w, b.Revision-1)
 			}
@@ -163,6 +166,7 @@ const (
 // position, or if the watcher is closed, addWatcher adds nothing and returns false. An open watcher must then
 // continue to read the log.
 func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool {
+	// Listen from the first watcher on. Later calls do nothing.
 	t.d.doorbell.listen(t.wakeUp, t.checkSoon, t.d.file.path, t.d.guard.shmPath)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,6 +188,7 @@ func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool
 		return false
 	}
 
+	// Queue the batches after position that the tailer has already delivered to the other watchers.
 	byRevision := func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) }
 	firstMissed, _ := slices.BinarySearchFunc(t.recent, position+1, byRevision)
 	w.setLive(max(position, t.position), t.recent[firstMissed:])

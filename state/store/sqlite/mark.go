@@ -40,6 +40,7 @@ func leaveMark(path string, r *store.Replaced) error {
 	if err != nil {
 		return err
 	}
+	// Make the mark visible at once, and then durable.
 	if err := showMark(path, data); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func Create(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	// This only saves work. publishDraft does not replace a file that appears later.
 	if _, err := os.Lstat(absolute); err == nil {
 		return store.ErrExists
 	}

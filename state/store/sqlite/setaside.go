@@ -20,6 +20,7 @@ type Held struct {
 	Process int    // the pid of the process
 }
 
+// Error returns the message.
 func (h *Held) Error() string {
 	return fmt.Sprintf("process %d has %s open, which was replaced while it was open", h.Process, h.Path)
 }
@@ -37,6 +38,7 @@ func SetAsideReplaced(path string) (directory string, err error) {
 		return "", err
 	}
 
+	// Without a mark, err is nil: the store was not replaced.
 	var replaced *store.Replaced
 	if err := checkMark(file); !errors.As(err, &replaced) {
 		return "", err
@@ -79,6 +81,7 @@ func SetAsideReplaced(path string) (directory string, err error) {
 // directory, or finds the directory that an interrupted call has created, which does not have the store's
 // main file yet.
 func makeAside(path string) (string, error) {
+	// The stores that were set aside before have the lower numbers.
 	for n := 1; ; n++ {
 		directory := filepath.Join(filepath.Dir(path), "set-aside", filepath.Base(path)+"-"+strconv.Itoa(n))
 		if err := osutil.MkdirAll(directory, 0o700); err != nil {

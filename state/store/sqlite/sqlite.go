@@ -123,7 +123,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	d.Go(d.writer.run)
 
 	sweeper := &leaseSweeper{d: d}
-	sweeper.sweepAtOpen(ctx)
+	sweeper.sweepAtOpen(ctx) // needs the writer, which already runs
 	d.Go(d.tailer.run)
 	d.Go(sweeper.run)
 	return d, nil
@@ -237,8 +237,11 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
 	}
-	if err := s.d.CheckUsable(ctx); err != nil || s.conn != nil {
+	if err := s.d.CheckUsable(ctx); err != nil {
 		return err
+	}
+	if s.conn != nil {
+		return nil
 	}
 
 	c, err := s.d.readers.get(ctx)

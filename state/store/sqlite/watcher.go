@@ -108,6 +108,7 @@ func (w *watcher) wantsKey(key string) bool {
 	return slices.ContainsFunc(w.Spans, func(s handle.Span) bool { return s.Has(key) })
 }
 
+// Close ends the watcher, and removes it from the tailer.
 func (w *watcher) Close() {
 	w.Cancel()
 	w.d.tailer.removeWatcher(w)

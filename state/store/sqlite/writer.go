@@ -84,6 +84,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 	}
 }
 
+// overdueMessage returns the reason why a job could not begin in time.
 func (w *writer) overdueMessage() string {
 	return fmt.Sprintf("cannot write to store %q in time: another process has the store locked, or the store is overloaded",
 		w.d.file.path)
@@ -174,8 +175,9 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	return t, w.d.checkFile()
 }
 
-// writeGroup runs the jobs and commits their changes. If the jobs have changed nothing, or after an error, it
-// returns committed false. The caller must then roll back.
+// writeGroup runs the jobs and commits their changes. It first adds the column generation if an older binary has
+// created the store, and checks that the store was not replaced. If the jobs have changed nothing, or after an error,
+// it returns committed false. The caller must then roll back.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {
@@ -191,8 +193,11 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 		return false, err
 	}
 
-	if err := t.runJobs(group); err != nil || !t.changed {
+	if err := t.runJobs(group); err != nil {
 		return false, err
+	}
+	if !t.changed {
+		return false, nil
 	}
 
 	after, err := t.writeHead()

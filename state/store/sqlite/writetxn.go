@@ -45,7 +45,8 @@ func (t *writeTxn) writeHead() (position, error) {
 }
 
 // runJobs runs the jobs that were not cancelled, and sets their results. A refused job does not affect the other
-// jobs. If runJobs returns an error, the whole transaction has failed.
+// jobs. Then runJobs trims the log if it has become too long. If runJobs returns an error, the whole transaction has
+// failed.
 func (t *writeTxn) runJobs(group []*job) error {
 	for _, j := range group {
 		if !j.tryClaim() {
@@ -77,8 +78,12 @@ func (t *writeTxn) runJobs(group []*job) error {
 // The writer commits later, in writeGroup.
 func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
-		if holds, err := t.condHolds(c); err != nil || !holds {
-			return 0, orRefuse(err, store.ErrConflict)
+		holds, err := t.condHolds(c)
+		if err != nil {
+			return 0, err
+		}
+		if !holds {
+			return 0, refusal{store.ErrConflict}
 		}
 	}
 
@@ -87,28 +92,24 @@ func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 			continue
 		}
 		lives, err := t.c.queryRow("SELECT 1 FROM lease WHERE id = ?", []any{int64(o.Lease)}, new(int))
-		if err != nil || !lives {
-			return 0, orRefuse(err, store.ErrLeaseLost)
+		if err != nil {
+			return 0, err
+		}
+		if !lives {
+			return 0, refusal{store.ErrLeaseLost}
 		}
 	}
 
 	return t.writeOps(txn.Ops)
 }
 
-// orRefuse returns err. If err is nil, it returns a refusal with the reason.
-func orRefuse(err, reason error) error {
-	if err != nil {
-		return err
-	}
-	return refusal{reason}
-}
-
-// condHolds reports whether a condition of the transaction holds.
+// condHolds reports whether a condition of the transaction holds: the key has the revision or, without a key, no
+// change below the prefix was logged after the revision. See [store.Cond].
 func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	if c.Key != "" {
 		var revision int64
 		_, err := t.c.queryRow("SELECT rev FROM kv WHERE key = ?", []any{[]byte(c.Key)}, &revision)
-		return revision == c.Revision, err
+		return revision == c.Revision, err // revision is 0 if there is no row, so that the key is absent
 	}
 
 	// The log no longer has all changes after the revision.
@@ -167,11 +168,15 @@ func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 // endLease removes a lease and its keys. It does nothing if the lease does not exist.
 func (t *writeTxn) endLease(id store.LeaseID) error {
 	n, err := t.c.exec("DELETE FROM lease WHERE id = ?", int64(id))
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
+	}
+	if n == 0 {
+		return nil
 	}
 
 	t.changed = true
+	// The index of leases has only rows whose lease is not 0, and SQLite uses it only for queries that say so.
 	const query = "SELECT key FROM kv WHERE lease != 0 AND lease = ?"
 	var ops []store.Op
 	err = t.c.queryRows(query, []any{int64(id)}, func(rows *sql.Rows) (bool, error) {

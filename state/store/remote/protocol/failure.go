@@ -47,6 +47,7 @@ func ToStatus(err error) error {
 	}
 
 	text := err.Error()
+	// The cut may split a character, but the message must be valid UTF-8.
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessageBytes)], "\ufffd")
 	for _, f := range failures() {
 		if errors.Is(err, f.err) {

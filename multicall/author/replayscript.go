@@ -470,7 +470,8 @@ func (r *replay) writeSettings(rel status.RelationDetail, whose side) (hasSettin
 	}
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
-	if len(names) > 0 && haveSameSettings(rel, names) {
+	isForAll := len(names) > 0 && haveSameSettings(rel, names) && canStubSet(rel.RelatedUnits[names[0]].Data)
+	if isForAll {
 		return r.writeSettingsBy(byAllUnits, rel, rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
 	}
 
@@ -510,6 +511,17 @@ const (
 	byOneUnit     settingsWriter = "unit"  // one unit, for itself
 	byAllUnits    settingsWriter = ""      // each unit, with the same settings
 )
+
+// canStubSet reports whether stub set can set all of the data. It can only set values that fit on a line.
+func canStubSet(data map[string]string) bool {
+	for name, value := range data {
+		fits := isLine(name) && isLine(placeholder(name, value))
+		if !fits && !isOwnAddress(name) {
+			return false
+		}
+	}
+	return true
+}
 
 // writeSettingsBy adds the commands that set data in the relation on behalf of writer. It leaves out addresses, since
 // the stub has its own, and replaces secret values by placeholders. Values that do not fit on a line go to a file.

@@ -316,3 +316,20 @@ func TestReplayedHooksHaveTime(t *testing.T) {
 		})
 	}
 }
+
+// TestReplayOfLongValuesOfAllUnits checks that each unit of the stub gets a value that does not fit on a line, although
+// all units have the same settings.
+func TestReplayOfLongValuesOfAllUnits(t *testing.T) {
+	t.Parallel()
+	data := status.RelationData{InScope: true, Data: map[string]string{"key": "line 1\nline 2"}}
+	var r replay
+	r.writeSettings(status.RelationDetail{
+		ID: 3, Endpoint: "db", RelatedEndpoint: "server", Service: "mysql",
+		RelatedUnits: map[string]status.RelationData{"mysql/4": data, "mysql/7": data},
+	}, unitSide)
+	for _, unit := range []string{"mysql/0", "mysql/1"} {
+		if want := "juju do --unit " + unit + " relation-set"; !strings.Contains(r.commands.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, r.commands.String())
+		}
+	}
+}

@@ -114,6 +114,15 @@ func baseOfSeries(series string) charmsource.Base {
 	return charmsource.Base{Name: b.Name, Version: b.Version}
 }
 
+// parseBaseFlag parses the value of --base. It returns a usage error for a series that bijou does not know.
+func parseBaseFlag(text string) (charmsource.Base, error) {
+	b := parseBase(text)
+	if text != "" && (b.Name == "" || b.Version == "") {
+		return b, console.Usage(fmt.Errorf("invalid --base %q: want NAME@VERSION, such as ubuntu@24.04, or a series", text))
+	}
+	return b, nil
+}
+
 // parseBase parses a base, such as ubuntu@24.04 or ubuntu@24.04/stable, or a series. It drops the risk after the
 // version. For a series without a version, the result has no name.
 func parseBase(text string) charmsource.Base {

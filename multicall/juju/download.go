@@ -98,10 +98,8 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 	if w.Resources, err = c.resourceRevisions(); err != nil {
 		return w, console.Usage(err)
 	}
-	if c.Base != "" {
-		w.Base = parseBase(c.Base)
-	}
-	return w, nil
+	w.Base, err = parseBaseFlag(c.Base)
+	return w, err
 }
 
 // checkFlags returns an error if the name or a flag is invalid, or if flags exclude each other.

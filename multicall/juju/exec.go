@@ -68,7 +68,8 @@ func (c execCmd) Run(o *operator) error {
 			return err
 		}
 		if c.Background || c.Detach {
-			return actionRequest{}.reportQueued(o, s, queued)
+			err := actionRequest{}.reportQueued(o, s, queued)
+			return errors.Join(err, errors.Join(targets.down...))
 		}
 
 		w := newActionWaiter(o, s, queued)

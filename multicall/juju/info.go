@@ -113,6 +113,10 @@ func (c infoCmd) Run(o *operator) error {
 		}
 	}
 
+	if _, err := parseBaseFlag(c.Base); err != nil {
+		return err
+	}
+
 	return o.askCharmStore(func(st *charmStore) error {
 		info, err := st.store.Info(o.ctx, strings.TrimPrefix(c.Name, "ch:"), channel)
 		if errors.Is(err, charmsource.ErrNotFound) {

@@ -118,3 +118,28 @@ func TestTargetsOfRun(t *testing.T) {
 		}
 	}
 }
+
+// TestBackgroundExecOfDownUnit checks that juju exec --background names the units on which it cannot run the command.
+func TestBackgroundExecOfDownUnit(t *testing.T) {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	w.mustRun("deploy", w.writeCharm("trivial", ""), "-n", "2")
+	e, err := w.home.Environment("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := state.Open(t.Context(), e.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	for _, unit := range []string{"trivial/0", "trivial/1"} {
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetUnitCharm(unit, "local:noble/trivial-0") })
+	}
+	statetest.Session(t, st, state.UnitAgent("trivial/0"))
+
+	code, _, stderr := w.run("", "exec", "--all", "--background", "--", "true")
+	if code != 1 || !strings.Contains(stderr, `cannot run on unit "trivial/1": its agent is down`) {
+		t.Errorf("exit code %d, and stderr %q", code, stderr)
+	}
+}

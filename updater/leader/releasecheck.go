@@ -42,6 +42,7 @@ type releaseChecker struct {
 	leader
 	source     *release.Source
 	lastQuery  query
+	unrecorded bool          // the result of the last check could not be recorded
 	lastCheck  time.Time     // when the last check ended
 	failures   int           // the number of consecutive checks that failed or refused a release
 	retryDelay time.Duration // the delay after a check that failed or refused a release
@@ -81,7 +82,9 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 
 	// A check that fails also answers the query. nextCheck gives the time of its retry.
 	c.lastQuery = q
-	if err := c.checkNow(ctx, config); err != nil {
+	err = c.checkNow(ctx, config)
+	c.unrecorded = err != nil
+	if err != nil {
 		return time.Time{}, err
 	}
 
@@ -142,12 +145,20 @@ func (q query) source() query {
 	return q
 }
 
+// maxUnrecordedDelay limits the delay after a check whose result could not be recorded, since the store was away. It
+// is not much shorter, so that a store that cannot be written to does not cause many requests to the source.
+const maxUnrecordedDelay = time.Minute
+
 // nextCheck returns when the next check is due if the query does not change.
 func (c *releaseChecker) nextCheck(config record.Config) time.Time {
+	delay := config.CheckInterval
 	if c.failures > 0 {
-		return c.lastCheck.Add(c.retryDelay)
+		delay = c.retryDelay
 	}
-	return c.lastCheck.Add(config.CheckInterval)
+	if c.unrecorded {
+		delay = min(delay, maxUnrecordedDelay)
+	}
+	return c.lastCheck.Add(delay)
 }
 
 // close closes the source, if it is open.

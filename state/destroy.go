@@ -154,8 +154,8 @@ func (tx *Tx) destroyRelation(id int) error {
 	return tx.RemoveRelationIfDone(r)
 }
 
-// RemoveRelationIfDone removes a dying relation without members, and the dying services that were waiting for
-// its removal. It does nothing if the relation is alive or has members. A later sweep removes the settings that do
+// RemoveRelationIfDone removes a dying relation that has no members left, together with the dying services that were
+// waiting for its removal. It does nothing if the relation is alive or has members. A later sweep removes the settings that do
 // not fit into the transaction. They do no harm, since relation ids are never used again.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	done, err := tx.isRelationDone(r)

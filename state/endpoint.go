@@ -140,7 +140,7 @@ func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []E
 	return inferPair(sides[0], sides[1])
 }
 
-// inferPair returns the only pair of an endpoint of as and an endpoint of bs that can be related to each
+// inferPair returns the only pair of endpoints, one from each of the two lists, that can be related to each
 // other. It prefers pairs of endpoints that the charms declare to pairs with implied ones. It returns an
 // error if there is no pair, or more than one.
 func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {

@@ -235,7 +235,9 @@ func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	return r.IsFor(u, other), nil
 }
 
-// IsFor does what [View.IsRelationFor] does, for callers that have read the service at the other end.
+// IsFor reports whether the unit takes part in the relation. In a container-scoped relation, a subordinate unit takes
+// part only if the service at the other end is its principal's service, or is itself subordinate. other is the service
+// at the other end. [View.IsRelationFor] also reads it.
 func (r Relation) IsFor(u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true

@@ -159,7 +159,7 @@ func TestUpdateAboveTheLimitsNamesTheDuty(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, state.ErrTooLarge) || !strings.Contains(fmt.Sprint(err), "its caller must work in batches") {
+	if !errors.Is(err, state.ErrTooLarge) || !strings.Contains(fmt.Sprint(err), "the caller must split the update into batches") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -236,10 +236,11 @@ func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
 	return changes, nil
 }
 
-// notifyMembers makes the other members run their changed hooks after a change of a service's own settings.
-// Only charms of the modern dialect have hooks for these settings themselves, so notifyMembers marks the
-// settings of the hook's unit as changed. If that unit does not belong to the service, it marks the settings
-// of the service's leader. It does nothing if the service has no leader.
+// notifyMembers makes the other members of the relation run their changed hooks after a change of a service's own
+// settings. A charm of the classic dialect has no hook for these settings. It runs its changed hook only after a
+// change of a unit's settings, so notifyMembers marks the settings of a unit as changed: those of the hook's unit
+// or, if that unit does not belong to the service, those of the service's leader. It does nothing if the service
+// has no leader.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	unit := c.opts.Facts.Unit
 	if serviceOf(unit) != at.Service {

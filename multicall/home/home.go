@@ -110,7 +110,7 @@ const (
 	Owner      = "admin"
 )
 
-// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs. It keeps
+// EnvironmentName returns the part NAME of a name of the form [[bijou]:][admin/]NAME, which juju shows to programs. It keeps
 // the name of any other controller, and so returns a name that no environment can have.
 func EnvironmentName(model string) string {
 	controller, name, hasController := strings.Cut(model, ":")

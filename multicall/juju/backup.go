@@ -259,7 +259,7 @@ func (b *backup) addUnitStorage(
 	}
 	// A new agent may have started hooks during the copy.
 	if !quiesced.Holds() {
-		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w",
+		return nil, fmt.Errorf("an agent started unit %s while its storage was being copied: %w",
 			storages[0].Unit, errStorageMoved)
 	}
 

@@ -106,7 +106,7 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 
 	from, err := time.ParseInLocation(time.DateOnly, c.FromDate, now.Location())
 	if err != nil {
-		return from, fmt.Errorf("cannot read --from-date %q: want a day, such as 2026-02-28", c.FromDate)
+		return from, fmt.Errorf("invalid --from-date %q: want a date, such as 2026-02-28", c.FromDate)
 	}
 	return from, nil
 }

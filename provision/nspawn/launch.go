@@ -259,7 +259,7 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 	return fmt.Errorf("the container did not start: %w; its last output: %s", ctx.Err(), console.lastOutput())
 }
 
-// controls matches control characters and escape sequences of terminals.
+// controls matches control characters and terminal escape sequences.
 var controls = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
 })

@@ -12,7 +12,7 @@ import (
 const MaxDelay = 30 * time.Second
 
 // Exponential counts the failures of one loop, and computes the delays between its attempts. The zero
-// Exponential is ready for use. Only one goroutine at a time can use it.
+// Exponential is ready for use. It is not safe for concurrent use.
 type Exponential struct{ failures int }
 
 // Reset makes the next delay the shortest again. It must be called after each attempt that has succeeded.

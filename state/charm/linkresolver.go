@@ -62,7 +62,7 @@ func (r *linkResolver) resolve(name string) (string, error) {
 		// A step copies the path, so a long path counts more.
 		r.steps -= 1 + len(reached)/256
 		if r.steps < 0 {
-			return "", errors.New("following the charm's links takes too many steps")
+			return "", errors.New("the charm has too many levels of symlinks")
 		}
 
 		part := rest[0]

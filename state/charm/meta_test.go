@@ -120,7 +120,7 @@ func TestMetaIsRefused(t *testing.T) {
 		"name: a\nsubordinate: true\nrequires: {db: mysql}":    "must require a relation with scope container",
 		"name: a\nhook-dialect: future":                        "unknown hook dialect",
 		"name: a\nprovides: {db: }":                            "invalid interface name",
-		"name: a\nprovides: {db: [x]}":                         "a relation is an interface's name or a mapping",
+		"name: a\nprovides: {db: [x]}":                         "a relation must be the name of an interface, or a mapping",
 		"name: a\nprovides: {db: {scope: global}}":             "invalid interface name",
 		"name: a\nprovides: {db: {interface: x, scope: near}}": "want global or container",
 		"name: a\nprovides: {db: {interface: x, limit: -1}}":   "below 0",

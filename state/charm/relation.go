@@ -70,7 +70,7 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 		return nil
 	}
 
-	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
+	return fmt.Errorf("line %d: a relation must be the name of an interface, or a mapping with the key \"interface\"", n.Line)
 }
 
 // setField sets the field with the key of a mapping. It ignores unknown keys.

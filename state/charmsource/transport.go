@@ -436,7 +436,7 @@ func (e errorJSON) explain(name string, w Wish) error {
 type errorList []errorJSON
 
 // explain returns one error for the request: ErrNotFound, ErrAway, or an error that says why the store refuses
-// the request. If the list has several errors, the first case below that fits one of them counts. The list must
+// the request. If the list has several errors, the first case below that matches any of them applies. The list must
 // not be empty.
 func (l errorList) explain() error {
 	has := func(codes ...string) bool {

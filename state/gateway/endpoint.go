@@ -97,7 +97,8 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 
-	// Close must not remove a file: the socket gets a different name below, where another process may replace it.
+	// Close would remove the file with the name under which the socket was created. By then, that is the file of
+	// another process, if there is one, since this socket is renamed.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(fresh, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())

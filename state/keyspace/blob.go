@@ -97,7 +97,7 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 }
 
 // writeBlobOnce writes a blob and returns its head. If the store has the whole blob, and the blob was touched
-// recently, so that no sweep removes it, writeBlobOnce writes nothing. If the store has the whole blob, but it was
+// recently enough that no sweep removes it, writeBlobOnce writes nothing. If the store has the whole blob, but it was
 // not touched recently, writeBlobOnce only touches the head. It returns ErrConflict if another process has written
 // the head in the meantime.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {

@@ -143,7 +143,7 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, listRevision int64) err
 		if b.forgetRecalled() {
 			return errUnconfirmed
 		}
-		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
+		return fmt.Errorf("cannot update: the caller must split the update into batches: %w", err)
 	}
 
 	return err

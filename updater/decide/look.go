@@ -111,9 +111,10 @@ func newLookAlert(kind, version string, at time.Time, message string) updater.Ch
 	return updater.Put(keys.Alert(a.ID), a)
 }
 
-// NoteWithdrawn returns the changes that record whether the installed release is no longer published. recorded
-// is the stored record, and found is the result of the check at the given time. Each is nil if the installed
-// release is published. NoteWithdrawn adds an alert once for each version.
+// NoteWithdrawn returns the changes that record whether the installed release is no longer published. found is the
+// result of the check at the given time, or nil if the release is published. recorded is the stored result of the
+// previous check, or nil. The result for a version that is already recorded keeps its time, and causes no second
+// alert.
 func NoteWithdrawn(recorded, found *record.Withdrawn, at time.Time) []updater.Change {
 	switch {
 	case found == nil && recorded == nil:

@@ -253,7 +253,7 @@ func writeJournal(dir string, j Journal) error {
 	return nil
 }
 
-// lockFolder locks the directory, so that this process is its only worker until the process exits or closes
+// lockFolder creates the directory if necessary, and locks it, so that this process is its only worker until the process exits or closes
 // the returned file. It returns an error if another worker has locked the directory.
 func lockFolder(dir string) (*os.File, error) {
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
@@ -265,7 +265,7 @@ func lockFolder(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("cannot lock %s: another worker uses it", dir)
 	}
 	if err != nil {
-		return f, fmt.Errorf("cannot lock the worker's directory: %w", err)
+		return nil, fmt.Errorf("cannot lock the worker's directory: %w", err)
 	}
 
 	return f, nil

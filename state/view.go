@@ -249,8 +249,8 @@ func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAge
 func WatchEnvironment() Scope { return Scope{Keys: []string{keys.Environment}} }
 
 // WatchAll returns the [Scope] of the environment, its provisioner, charms, applications, units, machines,
-// relations, agents, actions, resources and requests. It leaves out logs, the histories of hooks, secrets, and the
-// records of storage.
+// relations, agents, actions, resources and requests. It leaves out logs, the histories of hooks, and the records of
+// secrets and storage, but not the lists of them below units, applications and machines.
 func WatchAll() Scope {
 	return Scope{Keys: []string{keys.Environment, keys.Provisioner}, Prefixes: []string{
 		keys.Actions, keys.Resources, keys.Requests,

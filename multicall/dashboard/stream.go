@@ -88,9 +88,9 @@ func readOn(ctx context.Context, l live) <-chan reading {
 	return readings
 }
 
-// stream sends server-sent events. The first event is a "page" with all rows. Each later event "rows" has the
-// rows that have changed, in the order of their ids. Between these events, an event "pulse" reports whether
-// the store answers.
+// stream sends server-sent events. The first reading becomes an event "page" with all rows. Each later reading becomes
+// an event "rows" with the rows that have changed, in the order of their ids. At any time, also before the page, an
+// event "pulse" reports whether the store answers.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()

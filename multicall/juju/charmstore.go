@@ -175,9 +175,9 @@ func (st *charmStore) resolve(w charmsource.Wish) (*charmRelease, error) {
 	return st.accept(w, answers[0])
 }
 
-// accept returns the release in the store's answer to the wish. It returns a *state.SeriesError if the store
-// only has releases for other machines, and an error if a charm's release is not for the wished architecture. To
-// other errors of the answer it adds hints.
+// accept returns the release in the store's answer to the wish. It returns a *state.SeriesError if only the wished
+// base prevents a release. If the store has no such charm or release, the error has a hint. It returns other errors of
+// the answer unchanged, and an error if a charm's release is not for the wished architecture.
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*charmRelease, error) {
 	err := answer.Err
 	if noRelease, ok := errors.AsType[*charmsource.NoReleaseError](err); ok {

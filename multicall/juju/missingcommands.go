@@ -63,7 +63,7 @@ const (
 // first one counts.
 func missingCommands() []missing {
 	return []missing{
-		// These are commands of Juju.
+		// These are commands of Juju, and uses of bijou's own commands that bijou does not support.
 		{commands: "offer offers find-offers show-offer remove-offer consume remove-saas", why: "applications cannot be offered to other models",
 			instead: []string{"deploy both applications in one model, then: juju integrate A B"}},
 		{commands: "suspend-relation resume-relation", why: "relations cannot be suspended",
@@ -135,7 +135,7 @@ func missingCommands() []missing {
 		{commands: "completion", why: "one completion script covers all of bijou's commands",
 			instead: []string{"source <(bijou completion bash)"}},
 
-		// These are commands of compose and kubectl. Rows with the reason neverActs are for commands that
+		// These are commands of compose, docker, kubectl and systemd. Rows with the reason neverActs are for commands that
 		// remove or restart something.
 		{commands: "wait", why: "juju wait waits for states of units, not for conditions", matches: waitsForCondition,
 			instead: []string{"juju wait APP --for active"}, advice: conditionHint},

@@ -304,7 +304,7 @@ func (p *Placement) read(key string) (value []byte, isNew bool) {
 }
 
 // list returns the values of all keys with the prefix, by key. It keeps the list. Like read, it records the first
-// error, and then returns nil.
+// error, and from then on returns nil for a prefix whose list it has not kept.
 func (p *Placement) list(prefix string) map[string][]byte {
 	if values, known := p.lists[prefix]; known || p.err != nil {
 		return values

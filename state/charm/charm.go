@@ -196,7 +196,7 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 			return err
 		}
 
-		// manifest.yaml alone does not make a charm. Errors name the file that was merged last.
+		// manifest.yaml alone does not make a charm. Errors name the last of the other files.
 		if found && name != "manifest.yaml" {
 			last = name
 		}

@@ -172,7 +172,8 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
 	key := u.Service // the map's key in w.shared, which contains the states of all relations
 	for _, r := range w.relationsOf[u.Service] {
-		// A subordinate unit takes part only in the relations with the service of its principal.
+		// In container scope, a subordinate unit takes part only in relations with its principal's service, or with
+		// another subordinate.
 		if !r.IsFor(*u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}

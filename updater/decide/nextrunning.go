@@ -114,7 +114,8 @@ func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, n
 }
 
 // wakeTime returns when the leader must decide again even if no record changes. That is the earliest of these
-// times: the deadline, the end of a timeout, and the time when the leader must record its wait.
+// times: the deadline, the time when the leader must record its wait, which can be in the past, and the ends of the
+// timeouts that have not ended yet.
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	wake := deadline
 	// The leader records its wait only if it has observed the stage.

@@ -16,8 +16,9 @@ import (
 // member must be started.
 //
 // It changes nothing and returns an error if the dead member still answers, or if fewer than a majority of
-// the members are healthy. If ReplaceMember was interrupted, it must be called again with the new member's
-// peer URL.
+// the members are healthy. If ReplaceMember was interrupted, it must be called again with the dead member's name and
+// the new member's peer URL. It then takes a member that the cluster does not have as already removed, and only adds
+// the new one.
 func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -55,13 +56,16 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 			"etcd has no member %s; if it has already been removed, give the new member's peer URL: --peer URL",
 			member,
 		)
+	case strings.Contains(member, ":"):
+		return "", fmt.Errorf("etcd has no member %s; if it has already been removed, give its name instead of its address",
+			member)
 	}
 
 	members, err := d.addMember(ctx, list.Members, peers)
 	if err != nil {
 		return "", fmt.Errorf(
-			"etcd's dead member was removed, but the new one was not added; repeat with --peer %s: %w",
-			strings.Join(peers, ","), err,
+			"etcd no longer has member %s, but the new one was not added; repeat with --peer %s: %w",
+			member, strings.Join(peers, ","), err,
 		)
 	}
 

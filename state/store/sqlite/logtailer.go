@@ -166,7 +166,7 @@ const (
 // position, or if the watcher is closed, addWatcher adds nothing and returns false. An open watcher must then
 // continue to read the log.
 func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool {
-	// Listen from the first watcher on. Later calls do nothing.
+	// Listen from the first watcher on. Later calls do nothing, unless the earlier ones have failed.
 	t.d.doorbell.listen(t.wakeUp, t.checkSoon, t.d.file.path, t.d.guard.shmPath)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,8 @@ const (
 
 // Arrive adds a hook of this kind to a member's entry, and returns the entry's new state. The hook can cancel
 // or replace the pending hook, as in the table in docs/reference/hooks.md, "The queue". An entry that gets a
-// new pending hook moves to the tail. In all other cases the entry stays as it is. Arrive cannot cancel a hook
+// new pending hook moves to the tail. If the two hooks cancel each other, the
+// entry has no pending hook and no place. In all other cases it stays as it is. Arrive cannot cancel a hook
 // that was removed from the entry to run.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch {

@@ -109,7 +109,7 @@ func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 }
 
 // enterRelation adds the unit to the members of the relation, and adds the unit's record of the relation. If the
-// relation is dying or gone, it returns nil and changes nothing.
+// relation or the unit is dying or gone, it returns nil and changes nothing.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)

@@ -183,7 +183,7 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 
 // recordCause records that the cause of the hook has been handled: it marks an action as started, clears a
 // request to retry the hook, or removes the hook from its entry in the queue. It does nothing for hooks of the
-// workflow, for broken hooks, and for hooks that run again after a crash.
+// workflow, for broken hooks that are not retries, and for hooks that run again after a crash.
 func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) error {
 	h := r.op.Hook
 	switch {

@@ -116,8 +116,8 @@ func packContent(t *tar.Writer, path string, header *tar.Header) error {
 	return err
 }
 
-// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. dir must be
-// missing or empty. UnpackFolder writes no files outside of dir. It leaves out the entries at the paths in
+// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. dir must
+// not exist. UnpackFolder writes no files outside of dir. It leaves out the entries at the paths in
 // without, which are relative to dir. It restores the modes of files and directories, and their owners only as
 // root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {

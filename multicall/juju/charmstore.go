@@ -114,7 +114,8 @@ func baseOfSeries(series string) charmsource.Base {
 	return charmsource.Base{Name: b.Name, Version: b.Version}
 }
 
-// parseBaseFlag parses the value of --base. It returns a usage error for a series that bijou does not know.
+// parseBaseFlag parses the value of --base. It returns a usage error for a series whose
+// version bijou does not know, and for a base without a name or version.
 func parseBaseFlag(text string) (charmsource.Base, error) {
 	b := parseBase(text)
 	if text != "" && (b.Name == "" || b.Version == "") {

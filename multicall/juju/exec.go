@@ -33,7 +33,8 @@ type execCmd struct {
 }
 
 // Run queues the command on all units whose agents are not down, waits until it has ended on each, and prints the
-// results. It ends commands that have not ended after --timeout. With --background it only queues the command.
+// results. It ends commands that have not ended after --timeout. With --background it only queues the command,
+// and returns an error that names the units whose agents are down.
 // Run opens a shell for an interactive command, and does not use agents for --machine.
 func (c execCmd) Run(o *operator) error {
 	if len(o.command) == 0 {
@@ -68,8 +69,10 @@ func (c execCmd) Run(o *operator) error {
 			return err
 		}
 		if c.Background || c.Detach {
-			err := actionRequest{}.reportQueued(o, s, queued)
-			return errors.Join(err, errors.Join(targets.down...))
+			if err := (actionRequest{}).reportQueued(o, s, queued); err != nil {
+				return err
+			}
+			return joinErrors(targets.down)
 		}
 
 		w := newActionWaiter(o, s, queued)

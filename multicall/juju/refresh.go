@@ -190,7 +190,7 @@ func (u *upgrade) run() error {
 }
 
 // commit stores the new charm and points the service at it. If the service and its units already run that charm,
-// from the same origin, it only sets the options and resources that the command gives. It prints the outcome or,
+// from the same origin, it only sets the options, resources and trust that the command gives. It prints the outcome or,
 // in a dry run, the plan.
 func (u *upgrade) commit() error {
 	// This sets u.upgrading and u.skipped.
@@ -244,7 +244,7 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
-// commitGiven sets the options and resources that the command gives, for a service that already runs the
+// commitGiven sets the options, resources and trust that the command gives, for a service that already runs the
 // charm.
 func (u *upgrade) commitGiven() error {
 	if err := u.state.Update(u.o.ctx, u.setGiven); err != nil {

@@ -155,7 +155,7 @@ func (k removalKind) removeEach(ctx context.Context, names []string) error {
 	for i, name := range names {
 		if err := k.remove(ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
 			if i == 0 {
-				return console.Hint(err, "nothing was changed")
+				return console.Hint(err, "the removal can be incomplete; run the command again")
 			}
 			return console.Hint(err, "already removed: "+strings.Join(names[:i], ", "))
 		}

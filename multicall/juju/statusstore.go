@@ -24,7 +24,7 @@ func (o *operator) addNewer(s status.Status) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
-		wishes, err := st.wishesFor(names, s)
+		wishes, err := st.wishesFor(names)
 		if err != nil {
 			return err
 		}
@@ -59,21 +59,17 @@ func describeSource(s status.Service) string {
 	return s.Source.Name + " in channel " + s.Source.Channel
 }
 
-// wishesFor returns a wish for the current release of each service's charm, as refresh would ask for it: for the
-// architecture that the service's constraints name. names are services of s whose charms come from the store.
-func (st *charmStore) wishesFor(names []string, s status.Status) (wishes []charmsource.Wish, err error) {
+// wishesFor returns a wish for the current release of the charm of each named service, as refresh without options would
+// ask for it. The charms must come from the store.
+func (st *charmStore) wishesFor(names []string) (wishes []charmsource.Wish, err error) {
 	for _, name := range names {
 		service, err := state.Read(st.o.ctx, st.state, func(v *state.View) (state.Service, error) { return v.Service(name) })
 		if state.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 
-		source := s.Services[name].Source
-		wish := st.wishFor(service, source.Base)
-		wish.ID = source.ID
-		wish.Have = source.Revision
-		wish.Channel = source.Channel
-		wishes = append(wishes, wish)
+		u := &upgrade{service: service}
+		wishes = append(wishes, u.wish(st, service.Origin.Name, service.Origin.Channel))
 	}
 
 	return wishes, nil

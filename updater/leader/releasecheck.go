@@ -145,20 +145,20 @@ func (q query) source() query {
 	return q
 }
 
-// maxUnrecordedDelay limits the delay after a check whose result could not be recorded, since the store was away. It
-// is not much shorter, so that a store that cannot be written to does not cause many requests to the source.
+// maxUnrecordedDelay limits the delay after a successful check whose result could not be recorded, for example since
+// the store was away. It is not much shorter, so that a store that cannot be written to does not cause many requests
+// to the source. The delay after a failed check is not limited, since the source may have asked for it.
 const maxUnrecordedDelay = time.Minute
 
 // nextCheck returns when the next check is due if the query does not change.
 func (c *releaseChecker) nextCheck(config record.Config) time.Time {
-	delay := config.CheckInterval
-	if c.failures > 0 {
-		delay = c.retryDelay
+	switch {
+	case c.failures > 0:
+		return c.lastCheck.Add(c.retryDelay)
+	case c.unrecorded:
+		return c.lastCheck.Add(min(config.CheckInterval, maxUnrecordedDelay))
 	}
-	if c.unrecorded {
-		delay = min(delay, maxUnrecordedDelay)
-	}
-	return c.lastCheck.Add(delay)
+	return c.lastCheck.Add(config.CheckInterval)
 }
 
 // close closes the source, if it is open.
@@ -174,6 +174,7 @@ func (c *releaseChecker) close() {
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	found, err := c.queryReleases(ctx, config)
 	c.lastCheck = time.Now()
+	c.unrecorded = false // the record of a failure contains the time of the next check
 	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err == nil))
 	if err == nil {
 		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
@@ -253,6 +254,8 @@ func (c *releaseChecker) commitIfUnchanged(
 		return f(tx)
 	})
 	if errors.Is(err, errQueryChanged) {
+		// The result is not recorded. Check again, even if the configuration changes back.
+		c.lastQuery = query{}
 		return nil
 	}
 

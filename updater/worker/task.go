@@ -253,8 +253,8 @@ func writeJournal(dir string, j Journal) error {
 	return nil
 }
 
-// lockFolder creates the directory if necessary, and locks it, so that this process is its only worker until the process exits or closes
-// the returned file. It returns an error if another worker has locked the directory.
+// lockFolder creates the directory if necessary, and locks it, so that this process is its only worker until the
+// process exits or closes the returned file. It returns an error if another worker has locked the directory.
 func lockFolder(dir string) (*os.File, error) {
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the worker's directory: %w", err)

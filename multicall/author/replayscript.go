@@ -470,8 +470,9 @@ func (r *replay) writeSettings(rel status.RelationDetail, whose side) (hasSettin
 	}
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
-	isForAll := len(names) > 0 && haveSameSettings(rel, names) && canStubSet(rel.RelatedUnits[names[0]].Data)
-	if isForAll {
+	// Only one unit at a time can read a file.
+	haveSame := len(names) > 0 && haveSameSettings(rel, names)
+	if haveSame && (len(names) == 1 || canStubSet(rel.RelatedUnits[names[0]].Data)) {
 		return r.writeSettingsBy(byAllUnits, rel, rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
 	}
 

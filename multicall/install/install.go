@@ -20,21 +20,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// places has the values of the flags that select the files of install and uninstall.
+// places are the flags of install that select its files.
 type places struct {
-	Dir   string
-	Yes   bool
-	Jujud bool
-
-	Systemd    bool
-	Env        string
-	Machine    string
-	Neco       bool
-	SystemdDir string
-}
-
-// installPlaces has the flags of install. It has the fields of places, with the help of this command.
-type installPlaces struct {
 	Dir   string `type:"path" placeholder:"DIR" help:"Create the symlinks in this directory; default: /usr/local/bin for root, and ~/.local/bin for other users."`
 	Yes   bool   `short:"y" help:"Do not ask about the directory if --dir is not given."`
 	Jujud bool   `help:"Create the symlinks /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; only for root. Other symlinks only with --dir."`
@@ -46,7 +33,7 @@ type installPlaces struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Write the unit files to this directory; default: /etc/systemd/system."`
 }
 
-// removalPlaces has the flags of uninstall. It has the fields of places, with the help of this command.
+// removalPlaces are the flags of uninstall. They are those of [places], with the help of this command.
 type removalPlaces struct {
 	Dir   string `type:"path" placeholder:"DIR" help:"Remove the symlinks from this directory; default: /usr/local/bin for root, and ~/.local/bin for other users."`
 	Yes   bool   `short:"y" help:"Do not ask about the directory if --dir is not given."`
@@ -115,7 +102,7 @@ func (p places) chooseDir(s console.Streams, question string) (string, error) {
 
 // Command is the command line of `bijou install`.
 type Command struct {
-	installPlaces
+	places
 	Force   bool     `help:"Also replace files of other programs."`
 	Without []string `placeholder:"NAME,..." help:"Do not create symlinks with these names, such as juju if Canonical's is installed; bijou NAME calls them."`
 }
@@ -132,7 +119,7 @@ func (i Command) Run(c *applet.Call) error {
 	leftOut := func(name string) bool { return slices.Contains(i.Without, name) }
 	c.Applets = slices.DeleteFunc(slices.Clone(c.Applets), leftOut)
 	question := fmt.Sprintf("Create %d symlinks in %%s", len(c.Applets))
-	return places(i.installPlaces).visit(c, question, i.installUnitFiles, i.makeLinks)
+	return i.visit(c, question, i.installUnitFiles, i.makeLinks)
 }
 
 // These are the directories of Juju's programs that charms call: its binary on machine 0, and the programs for cron

@@ -26,7 +26,7 @@ type unitSet struct {
 // not read, it also prints how to start them, and makes systemd read them. For neco's daemons, it then also
 // creates the directory of their configuration, and prints what to write there.
 func (i Command) installUnitFiles(s console.Streams) error {
-	set, err := places(i.installPlaces).selectUnits()
+	set, err := i.selectUnits()
 	if err != nil {
 		return err
 	}

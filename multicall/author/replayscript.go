@@ -471,9 +471,12 @@ func (r *replay) writeSettings(rel status.RelationDetail, whose side) (hasSettin
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
 	// Only one unit at a time can read a file.
-	haveSame := len(names) > 0 && haveSameSettings(rel, names)
-	if haveSame && (len(names) == 1 || canStubSet(rel.RelatedUnits[names[0]].Data)) {
-		return r.writeSettingsBy(byAllUnits, rel, rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
+	if len(names) > 0 && haveSameSettings(rel, names) {
+		data := rel.RelatedUnits[names[0]].Data
+		_, inFile := splitSettings(data)
+		if len(names) == 1 || len(inFile) == 0 {
+			return r.writeSettingsBy(byAllUnits, rel, rel.Service+"/0", data)
+		}
 	}
 
 	// In the script, the stub's units have the numbers 0, 1 and so on.
@@ -513,15 +516,24 @@ const (
 	byAllUnits    settingsWriter = ""      // each unit, with the same settings
 )
 
-// canStubSet reports whether stub set can set all of the data. It can only set values that fit on a line.
-func canStubSet(data map[string]string) bool {
-	for name, value := range data {
-		fits := isLine(name) && isLine(placeholder(name, value))
-		if !fits && !isOwnAddress(name) {
-			return false
+// splitSettings divides data into words KEY=VALUE, which must fit on a line, and the settings for a file. It leaves out
+// addresses, since the stub has its own, and replaces secret values by placeholders.
+func splitSettings(data map[string]string) (pairs []string, inFile map[string]string) {
+	inFile = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if isOwnAddress(name) {
+			continue
+		}
+
+		value := placeholder(name, data[name])
+		if isLine(value) && isLine(name) {
+			pairs = append(pairs, name+"="+value)
+		} else {
+			inFile[name] = value
 		}
 	}
-	return true
+
+	return pairs, inFile
 }
 
 // writeSettingsBy adds the commands that set data in the relation on behalf of writer. It leaves out addresses, since
@@ -534,20 +546,7 @@ func (r *replay) writeSettingsBy(
 	unit string,
 	data map[string]string,
 ) (hasSettings bool) {
-	var pairs []string
-	inFile := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		if isOwnAddress(name) {
-			continue
-		}
-		value := placeholder(name, data[name])
-		if isLine(value) && isLine(name) {
-			pairs = append(pairs, name+"="+value)
-		} else {
-			inFile[name] = value
-		}
-	}
-
+	pairs, inFile := splitSettings(data)
 	relationSet := []string{"juju", "do", "--unit", unit, "relation-set", "--relation", rel.RelatedEndpoint}
 	stubSet := []string{"stub", "set"}
 	if writer == byApplication {

@@ -61,16 +61,17 @@ func describeSource(s status.Service) string {
 
 // wishesFor returns a wish for the current release of the charm of each named service, as refresh without options would
 // ask for it. The charms must come from the store.
-func (st *charmStore) wishesFor(names []string) (wishes []charmsource.Wish, err error) {
-	for _, name := range names {
-		service, err := state.Read(st.o.ctx, st.state, func(v *state.View) (state.Service, error) { return v.Service(name) })
-		if state.IgnoreNotFound(err) != nil {
-			return nil, err
+func (st *charmStore) wishesFor(names []string) ([]charmsource.Wish, error) {
+	return state.Read(st.o.ctx, st.state, func(v *state.View) (wishes []charmsource.Wish, err error) {
+		for _, name := range names {
+			service, err := v.Service(name)
+			if state.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+
+			u := &upgrade{service: service}
+			wishes = append(wishes, u.wish(st, service.Origin.Name, service.Origin.Channel))
 		}
-
-		u := &upgrade{service: service}
-		wishes = append(wishes, u.wish(st, service.Origin.Name, service.Origin.Channel))
-	}
-
-	return wishes, nil
+		return wishes, nil
+	})
 }

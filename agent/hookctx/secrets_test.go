@@ -90,6 +90,22 @@ func (s *secrets) contents() map[int]string {
 	})
 }
 
+// wantContents checks the value of each stored revision.
+func (s *secrets) wantContents(want map[int]string) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.contents()); diff != "" {
+		s.t.Error(diff)
+	}
+}
+
+// addStored makes a hook add a revision with the value, and commits it.
+func (s *secrets) addStored(value string) {
+	s.t.Helper()
+	c := s.hook()
+	s.set(c, value)
+	s.commit(c)
+}
+
 // TestRemoveAddedRevision checks that a hook can remove the revision that it adds, and go on with the secret.
 func TestRemoveAddedRevision(t *testing.T) {
 	for _, test := range []struct {
@@ -133,11 +149,11 @@ func TestRemoveAddedRevision(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSecrets(t)
 			c := s.hook()
+
 			test.do(s, c)
 			s.commit(c)
-			if diff := cmp.Diff(test.want, s.contents()); diff != "" {
-				t.Error(diff)
-			}
+
+			s.wantContents(test.want)
 		})
 	}
 }
@@ -183,41 +199,31 @@ func TestRemoveAddedRevisionOfStaleSecret(t *testing.T) {
 	c := s.hook()
 	s.set(c, "b")
 
-	other := s.hook()
-	s.set(other, "other")
-	s.commit(other)
+	s.addStored("other") // by another hook
 
 	s.remove(c, 2)
 	s.commit(c)
-	if diff := cmp.Diff(map[int]string{1: "a", 2: "other"}, s.contents()); diff != "" {
-		t.Error(diff)
-	}
+	s.wantContents(map[int]string{1: "a", 2: "other"})
 }
 
 // TestRemovedContentIsSetAgain checks that content is not lost if the hook removes the stored revision that has
 // it, and then sets it again.
 func TestRemovedContentIsSetAgain(t *testing.T) {
 	s := newSecrets(t)
-	c := s.hook()
-	s.set(c, "b")
-	s.commit(c)
+	s.addStored("b")
 
-	c = s.hook()
+	c := s.hook()
 	s.remove(c, 2)
 	s.set(c, "b")
 	s.commit(c)
-	if diff := cmp.Diff(map[int]string{1: "a", 3: "b"}, s.contents()); diff != "" {
-		t.Error(diff)
-	}
+	s.wantContents(map[int]string{1: "a", 3: "b"})
 }
 
 // TestExpiryOfRemovedRevision checks that an expiry does not bring back a revision without content.
 func TestExpiryOfRemovedRevision(t *testing.T) {
 	s := newSecrets(t)
+	s.addStored("b")
 	c := s.hook()
-	s.set(c, "b")
-	s.commit(c)
-	c = s.hook()
 	s.remove(c, 2)
 	s.commit(c)
 
@@ -226,9 +232,7 @@ func TestExpiryOfRemovedRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.commit(c)
-	if diff := cmp.Diff(map[int]string{1: "a"}, s.contents()); diff != "" {
-		t.Error(diff)
-	}
+	s.wantContents(map[int]string{1: "a"})
 }
 
 // TestSecretAddedAndRemoved checks that a secret that a hook both adds and removes is never stored.

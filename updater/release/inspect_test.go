@@ -133,15 +133,7 @@ func TestInspect(t *testing.T) {
 			if tt.key {
 				c.MinisignKey = publisher.PublicKey()
 			}
-			source, err := release.NewSource(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer source.Close()
-			all, err := source.Releases(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			source, all := openReleases(t, c)
 
 			i := release.Inspection{Form: release.Tarball, Running: "1.0", Others: tt.others, Dir: t.TempDir()}
 			d, err := source.Inspect(t.Context(), all[0], i)
@@ -184,6 +176,21 @@ func (p cancelAfterFetch) Fetch(ctx context.Context, a release.Asset, path strin
 	return p.Publisher.Fetch(ctx, a, path, sum)
 }
 
+// openReleases opens the source of releases, and lists its releases.
+func openReleases(t *testing.T, c record.Config) (*release.Source, []release.Release) {
+	t.Helper()
+	source, err := release.NewSource(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	releases, err := source.Releases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source, releases
+}
+
 // TestInterruptedInspection checks an inspection that is interrupted between the download of the package and
 // the check of its plan. It fails, and a later inspection checks the plan.
 func TestInterruptedInspection(t *testing.T) {
@@ -193,15 +200,7 @@ func TestInterruptedInspection(t *testing.T) {
 	files := map[string][]byte{own: tarball(t, "version: 2.0\n"+newPlan)}
 	server.Publish(github.Release{Tag: "release-2.0", Files: files})
 	c := record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()}
-	source, err := release.NewSource(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close()
-	all, err := source.Releases(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	source, all := openReleases(t, c)
 
 	publisher := source.Publisher
 	ctx, cancel := context.WithCancel(t.Context())

@@ -255,7 +255,7 @@ func (e *leaderElection) holdLeadership(
 		}
 
 		// No candidate of this process stays.
-		if !known || e.hasOtherCandidates(ctx, service, c) {
+		if !known || e.hasOtherCandidates(ctx, leader, c) {
 			return e.resign(ctx, lead)
 		}
 		c.waitForChange(ctx, lead.Done(), recheckInterval)
@@ -264,12 +264,17 @@ func (e *leaderElection) holdLeadership(
 	return nil
 }
 
-// hasOtherCandidates reports whether another process runs a unit that could lead the service. If it cannot read
-// the units, it returns false.
-func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string, c *candidates) (found bool) {
+// hasOtherCandidates reports whether another process runs a unit that could lead the service of the leader. If
+// the leader is gone or the units cannot be read, it returns false.
+func (e *leaderElection) hasOtherCandidates(ctx context.Context, leader string, c *candidates) (found bool) {
 	// After an error, found is false.
 	_ = e.state.View(ctx, func(v *state.View) error {
-		units, err := v.Units(service)
+		// A machine without a unit of the service has no right to list the service's units.
+		u, err := v.Unit(leader)
+		if err != nil {
+			return err
+		}
+		units, err := v.Units(u.Service)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/access"
+	"bijou/state/store"
+	"bijou/testscripts/kit/accessed"
 	"bijou/testscripts/kit/statetest"
 )
 
@@ -104,7 +107,7 @@ func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	one.mu.Lock()
 	c := one.services["mysql"]
 	one.mu.Unlock()
-	if one.hasOtherCandidates(t.Context(), "mysql", c) {
+	if one.hasOtherCandidates(t.Context(), "mysql/0", c) {
 		t.Error("the unit that goes is its own heir")
 	}
 	if got := statetest.Read(t, st, func(v *state.View) (string, error) { return v.Leader("mysql") }); got != "mysql/0" {
@@ -112,6 +115,25 @@ func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	}
 	one.withdraw("mysql/0")
 	awaitLeader(t, st, "mysql", "")
+}
+
+// TestRemovedLeaderListsNoUnits checks that a process whose leading unit was removed does not list the units of
+// the service. Its machine has no right to the list once it has no unit of the service.
+func TestRemovedLeaderListsNoUnits(t *testing.T) {
+	st := statetest.New(t)
+	report := func(right access.Right, refusal error) {
+		if refusal != nil {
+			t.Error(refusal)
+		}
+	}
+	asked := statetest.ShareWrapped(st, func(s store.Store) store.Store {
+		return accessed.New(s, access.Agent("0"), report)
+	})
+
+	e := newLeaderElection(nil, asked, slog.New(slog.DiscardHandler))
+	if e.hasOtherCandidates(t.Context(), "mysql/0", &candidates{}) {
+		t.Error("there is no unit, but one could lead")
+	}
 }
 
 // TestCampaignEndsWithItsUnit checks that the process stops campaigning for a unit that leaves, even if it

@@ -91,7 +91,13 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 	isDifferent := ordered != "" && ordered != h.ownTools
 	isFolderName := filepath.Base(ordered) == ordered // not a path that leads to another directory
 	if isDifferent && isFolderName {
-		if err := h.ensureTools(ctx, s, ordered); err != nil {
+		err := h.ensureTools(ctx, s, ordered)
+		if errors.Is(err, state.ErrNotFound) {
+			// The environment is there, and the content of the binary is not. So the error is not wrapped:
+			// watch would take it for the end of the environment.
+			return fmt.Errorf("the binary %q is not complete in the state: %v: run juju upgrade-model again", ordered, err)
+		}
+		if err != nil {
 			return err
 		}
 		if h.prepareReexec(ctx, ordered) {

@@ -2,12 +2,16 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/keys"
+	"bijou/state/store"
 	"bijou/testscripts/fakes/memstore"
 )
 
@@ -76,5 +80,36 @@ func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 	got, err := home.Load(dir)
 	if err != nil || got.Tools != next {
 		t.Errorf("environment.yaml names %q, want %q; error: %v", got.Tools, next, err)
+	}
+}
+
+// TestMissingContentIsNoEndOfTheEnvironment checks a binary whose content is missing in the store. The agent must
+// report that and try again. It must not take this for the end of the environment, as it would then follow no
+// further upgrade.
+func TestMissingContentIsNoEndOfTheEnvironment(t *testing.T) {
+	sum := strings.Repeat("ab", 32)
+	ordered := "1.0.0-" + sum[:8]
+	dir := t.TempDir()
+	e := home.Environment{Dir: dir, Record: home.Record{Name: "default", State: "sqlite:" + filepath.Join(dir, "state.db")}}
+	if err := e.Save(); err != nil {
+		t.Fatal(err)
+	}
+
+	contents := memstore.New()
+	s, err := state.CreateIn(t.Context(), contents, state.Environment{
+		Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: ordered,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	record := store.Op{Key: keys.Tool(ordered), Value: []byte(`{"sha256":"` + sum + `","size":5}`)}
+	if _, err := contents.Commit(t.Context(), store.Txn{Ops: []store.Op{record}}); err != nil {
+		t.Fatal(err)
+	}
+
+	err = newHandover(e, "0.9.0-00000000", nil).prepareOrWait(t.Context(), s)
+	if err == nil || errors.Is(err, state.ErrNotFound) || !strings.Contains(err.Error(), ordered) {
+		t.Errorf("got %v, want an error about %q that is not ErrNotFound", err, ordered)
 	}
 }

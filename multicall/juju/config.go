@@ -167,7 +167,10 @@ func readQuery(words []string) (q query) {
 		case "-w", "--watch":
 			q.watch = true
 		default:
-			others = append(others, words[i])
+			// Of an option with a value of its own, such as -m MODEL, words[i] is now the value.
+			if joined || !takesValue(option) {
+				others = append(others, words[i])
+			}
 		}
 	}
 

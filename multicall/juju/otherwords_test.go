@@ -225,6 +225,8 @@ func TestHintKubectl(t *testing.T) {
 		"pod web-0 -oyaml":            "juju show-unit web/0 --format yaml",
 		"deploy/web -o json":          "juju show-application web --format json",
 		"pods -n staging":             "juju -m staging status",
+		"pods -m other":               "juju -m other status",
+		"-m other pod web-0":          "juju -m other show-unit web/0",
 		"pods -n kube-system":         "juju status",
 		"pods -l app=web":             "juju status web",
 		"pods -w":                     "juju status --watch 1s",

@@ -28,6 +28,23 @@ func TestSSHAccessLeavesTheShellToSSHD(t *testing.T) {
 	}
 }
 
+// TestAddressesForSCP checks that scp does not read an IPv6 address as a host and a file.
+func TestAddressesForSCP(t *testing.T) {
+	for destination, want := range map[string]string{
+		"host":         "host",
+		"me@10.0.0.1":  "me@10.0.0.1",
+		"me@fd00::1":   "me@[fd00::1]",
+		"fd00::1":      "[fd00::1]",
+		"192.168.0.10": "192.168.0.10",
+	} {
+		t.Run(destination, func(t *testing.T) {
+			if got := sshAccess(ssh.Client{Destination: destination}, "dir").Host; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // TestLoginShell checks that a command runs in the shell from the database of users. If that shell is missing
 // or refuses logins, the command must run in /bin/sh.
 func TestLoginShell(t *testing.T) {

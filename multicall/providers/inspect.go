@@ -92,9 +92,10 @@ func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (
 // sshAccess returns the access to a host by the programs ssh and scp. machineDir is a directory on that host.
 func sshAccess(c ssh.Client, machineDir string) juju.Access {
 	host := c.Destination
-	if user, address, ok := strings.Cut(c.Destination, "@"); ok && strings.Contains(address, ":") {
+	addressAt := strings.Index(host, "@") + 1 // 0 without a user
+	if strings.Contains(host[addressAt:], ":") {
 		// Without brackets, scp would read an IPv6 address as a host and a file.
-		host = user + "@[" + address + "]"
+		host = host[:addressAt] + "[" + host[addressAt:] + "]"
 	}
 
 	return juju.Access{

@@ -36,12 +36,15 @@ func Find(name string, folders []string) (string, error) {
 }
 
 // Names returns the names of the providers that have an executable in one of the directories, in the order
-// of the directories.
+// of the directories. Like Find, it ignores relative directories.
 func Names(folders []string) []string {
 	var names []string
 	seen := map[string]bool{}
 
 	for _, folder := range folders {
+		if !filepath.IsAbs(folder) {
+			continue
+		}
 		entries, err := os.ReadDir(folder)
 		if err != nil {
 			// Most of the directories do not exist.

@@ -64,6 +64,7 @@ func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 			return err
 		}
 		if len(removals) <= maxSweepBatch {
+			// That was the last batch.
 			return nil
 		}
 	}

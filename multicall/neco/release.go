@@ -25,7 +25,8 @@ type releaseCmd struct {
 	Package      []string `placeholder:"FILE" help:"Include the Debian package FILE of neco, with the release's plan and version, for servers on which neco is a package; once for each architecture."`
 }
 
-// Run creates the release, and prints its files. Without a plan it only writes the index of the directory.
+// Run creates the release, and prints the paths of its files. Without a manifest it only writes the index of
+// the releases in the directory, and prints their tags.
 func (c releaseCmd) Run(o *operator) error {
 	dir, err := filepath.Abs(c.Output)
 	if err != nil {
@@ -95,19 +96,20 @@ func (c releaseCmd) makeRecipe(o *operator, dir string) (release.Recipe, error) 
 		Programs:   programs,
 		Packages:   c.Package,
 		Key:        key,
-		Running:    o.parts.Version,
+		Running:    o.parts.Version, // the version of this program
 		Dir:        dir,
 	}, nil
 }
 
-// readKey reads the key of --sign. It returns nil if no key is given.
+// readKey reads the secret key of --sign, which may need the password of --password-file. It returns nil if
+// no key is given.
 func (c releaseCmd) readKey() (*release.SecretKey, error) {
 	if c.Sign == "" {
 		return nil, nil
 	}
 
-	const maxKeySize = 1 << 16 // in bytes, which no key exceeds
-	file, err := osutil.ReadUpTo(c.Sign, maxKeySize)
+	const maxSecretSize = 1 << 16 // in bytes, of the key's file and of the password's file
+	file, err := osutil.ReadUpTo(c.Sign, maxSecretSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, console.Hint(fmt.Errorf("cannot read the secret key: %w", err), "to create a key: neco key "+c.Sign)
 	}
@@ -117,7 +119,7 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 
 	password := ""
 	if c.PasswordFile != "" {
-		data, err := osutil.ReadUpTo(c.PasswordFile, maxKeySize)
+		data, err := osutil.ReadUpTo(c.PasswordFile, maxSecretSize)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the password: %w", err)
 		}

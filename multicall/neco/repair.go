@@ -30,13 +30,13 @@ func (c repairCmd) Run(o *operator) error {
 	}
 
 	o.setDetail("%s", cmp.Or(record.ListServers(wanted), "all servers"))
-	isHealthy := false
+	nothingToRepair := false
 	err = o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		if err := checkRepairable(s, wanted, now); err != nil {
 			return nil, err
 		}
-		isHealthy = !needsRepair(s, wanted, now)
-		if isHealthy {
+		nothingToRepair = !needsRepair(s, wanted, now)
+		if nothingToRepair {
 			return nil, nil
 		}
 		if err := checkWorkersAlive(s); err != nil {
@@ -49,7 +49,7 @@ func (c repairCmd) Run(o *operator) error {
 		return err
 	}
 
-	if isHealthy {
+	if nothingToRepair {
 		o.note("there is nothing to repair: the leader has found no difference from the last update")
 	}
 

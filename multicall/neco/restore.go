@@ -14,8 +14,8 @@ type restoreCmd struct {
 	Replace bool   `help:"Replace the existing keys."`
 }
 
-// Run restores the keys from the backup. It returns an error with a hint if the store has keys and --replace is not
-// given, or if daemons are running.
+// Run restores the keys from the backup, and prints their number. It returns an error with a hint if the
+// store has keys and --replace is not given, or if daemons are running.
 func (c restoreCmd) Run(o *operator) error {
 	url, err := o.storeURL()
 	if err != nil {

@@ -95,7 +95,8 @@ type serverDoc struct {
 	Doing *record.Activity `json:"doing,omitempty"`
 }
 
-// Run prints the status, and returns an exit code for the state.
+// Run prints the status. The exit code depends on the state. With --watch, Run prints the status after every
+// change instead, and the exit code does not depend on the state.
 func (c statusCmd) Run(o *operator) error {
 	if c.Watch {
 		return c.watch(o)
@@ -143,12 +144,15 @@ func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	}.render(console.CanColour(o.streams.Out))
 }
 
-// watch prints the status whenever it changes, until the reader of the output has closed the pipe.
+// watch prints the status whenever it changes, until the operator interrupts the command, the reader of the
+// output has closed the pipe, or the parent process has ended.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
+
 	separator := "---\n"
+	// JSON documents need no separator.
 	if c.Format == "json" {
 		separator = ""
 	}
@@ -159,7 +163,7 @@ func (c statusCmd) watch(o *operator) error {
 			if console.IsUnread(err) {
 				return nil
 			}
-			// If the operator has interrupted the command, the loop ends.
+			// If ctx was cancelled, the loop ends without an error.
 			if err != nil && !errors.Is(err, context.Canceled) {
 				return err
 			}
@@ -237,6 +241,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 		return doc, err
 	}
 
+	// This needs Leader and LeaderDue.
 	doc.judge(s, now)
 	return doc, nil
 }
@@ -259,9 +264,9 @@ func nextChange(s decide.Snapshot, leaderDue, now time.Time) time.Time {
 	return slices.MinFunc(due, time.Time.Compare)
 }
 
-// judge sets the state, the reason, the hints and the findings. It prefers the leader's findings, since the
-// leader has observed the servers for long enough. Without a leader, it uses the findings at the current
-// time. A leader that is due soon counts as a leader.
+// judge sets the state, the reason, the hints and, if the fleet is degraded, the findings. It prefers the
+// leader's findings, since the leader has observed the servers for long enough. Without a leader, it uses the
+// findings at the current time. A leader that is due soon counts as a leader.
 func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 	hasLeader := d.Leader != nil || !d.LeaderDue.IsZero()
 	c := s.Condition(now, hasLeader)
@@ -286,12 +291,13 @@ func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 	d.Findings = degraded.Findings
 	d.MoreFindings = degraded.More
 	if degraded.More > 0 {
+		// The leader has recorded only some of the findings.
 		d.allFindings = s.Findings(now)
 	}
 }
 
-// loadStatusSnapshot reads the snapshot, and sets its OwnVersion to the newest version among the running
-// workers. If no worker is running, OwnVersion is this program's version.
+// loadStatusSnapshot reads the snapshot with the workers' activities, and sets its OwnVersion to the newest
+// version among the running workers. If no worker is running, OwnVersion is this program's version.
 func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err error) {
 	s, err = decide.Load(v, o.parts.Version)
 	if err != nil {
@@ -370,6 +376,7 @@ func (d *serverDoc) addHealth(s decide.Snapshot, now time.Time) {
 	}
 
 	if inventory.KnowsHealth() {
+		// Ill must not be nil here, since nil stands for unknown health.
 		d.Ill = map[string]string{}
 		maps.Copy(d.Ill, inventory.Ill)
 	}

@@ -90,8 +90,8 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	}
 }
 
-// joinFindings returns a line for each finding, with its first time. Findings that are the same on several
-// servers are one line.
+// joinFindings returns a line for each finding, with the time when it was first seen, if that is known.
+// Findings that are the same on several servers are one line, with the earliest of their times.
 func joinFindings(findings []record.Finding) (lines []string) {
 	type group struct {
 		component, what string
@@ -136,7 +136,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// writeConditions calls line for each condition that needs an operator's attention.
+// writeConditions calls line for each fault of the configuration, for a requested version, a pause and a
+// failed check, and for each host that also claims a server's number.
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {
 	for _, fault := range d.doc.ConfigFaults {
 		line("config", "cannot read %s", fault)

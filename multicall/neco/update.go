@@ -21,8 +21,8 @@ type updateCmd struct {
 	reasonFlag
 }
 
-// Run requests a check for releases or, with --to, an update to that version. It prints why the leader cannot
-// begin at once.
+// Run requests a check for releases or, with --to, an update to that version. It also prints the obstacles
+// that it finds.
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {
 		return console.Usage(errors.New("--allow-downgrade needs --to VERSION"))
@@ -73,7 +73,8 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// explainWaits prints the reasons for which the leader cannot check for releases now, or cannot begin an update.
+// explainWaits prints the obstacles to a check for releases and to an update: that no updater leads, that an
+// update is stopped, or that updates are paused. It also prints how the last check has failed, if it has.
 func (updateCmd) explainWaits(o *operator) error {
 	doc, err := read(o, o.readStatus)
 	if err != nil {
@@ -101,9 +102,9 @@ func (updateCmd) explainWaits(o *operator) error {
 	return nil
 }
 
-// findTarget looks up the version at the source of releases, since all workers would fail to get a version that
-// does not exist. It returns the version with the digest of its files. It also returns the newest version that
-// the servers would install, or "" if there is none.
+// findTarget looks up the version at the source of releases, since all workers would fail to get a version
+// that does not exist. It returns the version with the digest of its SHA256SUMS. It also returns the newest
+// version that the fleet's env accepts, or "" if there is none.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	s, err := o.loadSnapshot()
 	if err != nil {
@@ -133,10 +134,12 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-// requestUpdate returns the changes that request an update to the target. It returns an error if the target is
-// refused, and possibly no changes if the target is already installed. It prints everything for which the update
-// must wait.
+// requestUpdate returns the changes that request an update to the target. It returns an error if the target
+// is refused. If the target is already installed and no newer release is known, it returns the changes of
+// keepInstalled, which can be none. Otherwise it also prints a note if the update must wait for a stopped
+// update, for disk space or for the end of a pause.
 func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
+	// Refusal concerns only versions that are older than that of the servers.
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why),
 			"to go back anyway: neco update --to "+t.Version+" --allow-downgrade")

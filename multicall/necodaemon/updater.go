@@ -27,8 +27,8 @@ func RunUpdater(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve opens the store and runs the leader's loop until ctx is done, or until a different binary has replaced this
-// binary.
+// serve opens the store and runs the leader's loop until ctx is done, or until a different binary must
+// continue, as awaitReplacement decides.
 func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	_, version, err := OwnManifest()
 	if err != nil {
@@ -63,9 +63,9 @@ var errReplaced = errors.New("the executable was replaced")
 // executablePollInterval is the time between two checks whether the executable was replaced.
 const executablePollInterval = 2 * time.Second
 
-// awaitReplacement returns errReplaced once a worker has installed a different version at this program's path, and that
-// version is proven to work. Until then the leader keeps running, and can report a release that does not work. When ctx
-// is done, awaitReplacement returns nil.
+// awaitReplacement returns errReplaced once a different executable is at this program's path, and the version
+// that the workers have installed is proven to work. Until then the leader keeps running, and can report a
+// release that does not work. When ctx is done, awaitReplacement returns nil.
 func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 	path, err := applet.ExecutablePath()
 	if err != nil {

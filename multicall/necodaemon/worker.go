@@ -106,7 +106,7 @@ func (g *necoWorkerGrammar) newOptions() (o worker.Options, err error) {
 		Dir:                g.Dir,
 		Server:             server,
 		Install:            newInstaller(server, g.Dir),
-		FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)),
+		FinishInstallation: newFinisher(server, manifest, ownPackage(g.Dir, version)),
 	}, nil
 }
 
@@ -119,16 +119,17 @@ func (g *necoWorkerGrammar) newHost(binary string) (*host.Host, error) {
 	return host.New(options)
 }
 
-// runWithStore calls f with the store, once the store answers. Until f ends, it serves metrics at the address,
-// and logs faults of the store's servers. If f ends because a different executable was installed, it returns
-// executableReexec. Otherwise it returns f's error.
+// runWithStore waits until the store answers, and then calls f with the store. It serves metrics at
+// metricsAddress until f ends. While f runs, it queries the store's servers once for their faults, and logs
+// these faults. If f ends because a different executable was installed, runWithStore returns
+// executableReexec. Otherwise it returns the errors of f and of closing the store.
 func runWithStore(
 	ctx context.Context,
-	url, address string,
+	url, metricsAddress string,
 	m *metrics.Registry,
 	f func(store *keyspace.Space) error,
 ) error {
-	stopMetrics, err := daemon.ServeMetrics(address, m)
+	stopMetrics, err := daemon.ServeMetrics(metricsAddress, m)
 	if err != nil {
 		return err
 	}
@@ -153,10 +154,11 @@ func runWithStore(
 	return err
 }
 
-// newRepairer returns a function that cleans up after an earlier worker. The function removes downloads for releases
-// other than that of the manifest. If releases come as packages, it also finishes an installation that a power failure
-// has interrupted. packagePath is the path of this version's package.
-func newRepairer(server *host.Host, manifest release.Manifest, packagePath string) func(ctx context.Context) error {
+// newFinisher returns a function that cleans up after an earlier worker. The function removes downloads for
+// releases other than that of the manifest. If this program was installed as a Debian package, it also
+// finishes an installation that a power failure has interrupted. packagePath is the path of this version's
+// package, or "" if there is none.
+func newFinisher(server *host.Host, manifest release.Manifest, packagePath string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// Finish the installation even if downloads cannot be removed.
 		removeErr := server.RemoveOldDownloads(manifest)
@@ -204,9 +206,9 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	return lrn, err
 }
 
-// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also
-// returns this program's version. That is the version in the manifest beside the executable. If there is no such
-// manifest, or it has no version, that is [applet.Version].
+// OwnManifest returns the manifest beside the executable, with the files for this program's architecture. If
+// there is no such manifest, it returns the built-in one. It also returns this program's version: the version
+// in the manifest beside the executable or, without such a version, [applet.Version].
 func OwnManifest() (release.Manifest, string, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -246,7 +248,9 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			return err
 		}
 		defer source.Close()
-		// A release may become visible to this server later than to others.
+
+		// Only wait, since the release may become visible to this server later than to others. FetchPackage looks
+		// it up again.
 		if _, err := source.Await(ctx, r.Version); err != nil {
 			return err
 		}

@@ -123,8 +123,8 @@ func sshAccess(c ssh.Client, machineDir string) juju.Access {
 	}
 }
 
-// accessContainer returns an Access for a container. It returns an error for all users except root, since
-// only root can enter a container.
+// accessContainer returns the access to a machine that is a container. It returns an error for all users
+// except root, since only root can enter a container.
 func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	if os.Geteuid() != 0 {
 		return juju.Access{}, console.Hint(
@@ -176,7 +176,7 @@ func findInitPID(name string) (int, error) {
 	return 0, fmt.Errorf("the container %q is not running", name)
 }
 
-// firstChild returns the first child process of a process.
+// firstChild returns the id of the first child of a container's systemd-nspawn, whose process id is pid.
 func firstChild(pid string) (int, error) {
 	data, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 	if err != nil {
@@ -212,7 +212,7 @@ func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(
 
 	p := plugin.NewClient(plugin.Options{
 		Name:    e.Provider,
-		Sockets: providerFolder(e),
+		Sockets: socketFolder(e),
 		Find:    func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
 		Wanted:  func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
@@ -229,8 +229,9 @@ const (
 	maxConcurrentStops = 8
 )
 
-// stopInstances stops all instances of the environment. It lists them several times, since a provisioner may
-// start instances at the same time. It returns an error if some are still running after maxStopPasses passes.
+// stopInstances stops all instances of the environment. It lists and stops them up to maxStopPasses times,
+// since a provisioner may start instances at the same time. It returns an error if it cannot list or stop
+// instances, or if some are still running after the last pass.
 func stopInstances(ctx context.Context, p provider.Provider, uuid string, progress func(state.Steps)) error {
 	for range maxStopPasses {
 		running, err := listInstances(ctx, p, uuid)
@@ -277,7 +278,7 @@ func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]pro
 const progressInterval = 100 * time.Millisecond
 
 // stopConcurrently stops the instances, several at a time. If it cannot stop an instance, it continues with the others,
-// counts that instance as done in the progress, and returns the error at the end.
+// counts that instance as done in the progress, and returns all errors at the end.
 func stopConcurrently(
 	ctx context.Context,
 	p provider.Provider,
@@ -320,6 +321,7 @@ func stopConcurrently(
 		case <-ended:
 			steps.Done++
 		case <-tick.C:
+			// Report the same number again, so that a progress bar keeps moving.
 		}
 		progress(steps)
 	}
@@ -328,8 +330,8 @@ func stopConcurrently(
 }
 
 // readWanted returns the environment that the provider's process must serve. It returns an error if the state
-// cannot be read, unless the provider is part of the binary. Only the state has the checksum of an executable
-// outside the binary.
+// cannot be read, or has a different UUID, unless the provider is part of the binary. Only the state has the
+// checksum of an executable outside the binary.
 func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
@@ -385,6 +387,7 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 		return inspected, err
 	}
 	if builtin.checkHost == nil {
+		// The machines can have any series.
 		return inspected, nil
 	}
 
@@ -442,15 +445,15 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 
 	client := plugin.NewClient(plugin.Options{
 		Name:    e.Provider,
-		Sockets: providerFolder(e),
+		Sockets: socketFolder(e),
 		Log:     slog.New(slog.DiscardHandler), // the operator gets the returned error
 		Find:    func(string) (string, error) { return path, nil },
 		Wanted:  func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer client.Close()
 
-	c, err := client.Capabilities(ctx)
-	result = jujuProvider(c)
+	capabilities, err := client.Capabilities(ctx)
+	result = jujuProvider(capabilities)
 	result.SHA256 = sum
 	return result, err
 }
@@ -458,6 +461,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 // findPlugin returns the path of the provider's executable, or an error that lists the existing providers.
 func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
+	// Do not search for an invalid name, since the name is a part of a file name.
 	if providerName().MatchString(e.Provider) {
 		path, err := plugin.Find(e.Provider, folders)
 		if err == nil {

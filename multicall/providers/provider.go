@@ -154,7 +154,8 @@ const providerSummary = `The provider %s: %s. Only the provisioner starts this p
 Examples:
   juju bootstrap --provider %s`
 
-// serveProvider runs a builtin provider's applet. If a person calls the applet, serveProvider prints a hint.
+// serveProvider runs a builtin provider's applet, and returns its exit code. If a person calls the applet,
+// serveProvider prints an error with a hint.
 func serveProvider(c applet.Call, b builtinProvider) int {
 	var grammar struct{}
 	command := console.Command{
@@ -192,13 +193,14 @@ func findBuiltin(name string) (builtinProvider, bool) {
 	return builtinProvider{}, false
 }
 
-// providerFolder returns a function that creates the directory for the sockets of an environment's provider.
-func providerFolder(e home.Environment) func() (string, error) {
+// socketFolder returns a function that creates the directory for the sockets of an environment's provider.
+func socketFolder(e home.Environment) func() (string, error) {
 	return func() (string, error) { return agent.ProviderFolder(e.UUID) }
 }
 
-// NewClient returns a client for the environment's provider, which runs in a separate process. The client
-// reads the provider's configuration again before each call.
+// NewClient returns a client for the environment's provider, which runs in a separate process. NewClient
+// waits until the store answers. The client reads the provider's configuration again before each call. The
+// caller must call Close.
 func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
 		return nil, errors.New("cannot provision: no model directory given: give --env DIR")
@@ -211,7 +213,7 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 	name := env.Provider
 	return plugin.NewClient(plugin.Options{
 		Name:    name,
-		Sockets: providerFolder(e),
+		Sockets: socketFolder(e),
 		Find:    func(sum string) (string, error) { return findProvider(name, sum, e) },
 		Demand:  func(ctx context.Context) (plugin.Demand, error) { return state.Read(ctx, s, readDemand) },
 		Wanted: func(ctx context.Context) (plugin.Wanted, error) {
@@ -250,6 +252,7 @@ func readDemand(v *state.View) (plugin.Demand, error) {
 		return "", err
 	}
 
+	// Both numbers include machine 0.
 	switch {
 	case len(machines) > 1:
 		return plugin.Present, nil

@@ -67,7 +67,7 @@ func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
 // environmentUnits returns the unit files that names selects. The keys of names are templates, and the values are the
 // names of the unit files.
 func environmentUnits(e home.Environment, machine string, names map[string]string) (units []Unit, err error) {
-	owner, err := ownerOf(e.Dir)
+	userName, err := ownerOf(e.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +77,9 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 		"Dir":         e.Dir,
 		"Name":        e.Name,
 		"Tools":       e.ToolsDir(),
-		"User":        owner,
+		"User":        userName,
 		"Over":        ExitFinished,
-		"Record":      filepath.Join(e.Dir, "environment.yaml"),
+		"Record":      filepath.Join(e.Dir, "environment.yaml"), // without this file, no service starts
 		"MachineUnit": MachineUnitName(e),
 		"Machine":     machine,
 	}
@@ -96,8 +96,9 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 	return units, nil
 }
 
-// appendUnit appends the unit file called name, which it creates from the template in file with the values. It returns
-// an error if the path folder has control characters, which no unit file can contain.
+// appendUnit appends the unit file called name, which it creates from the template in file with the values.
+// It returns an error if the path folder, which the values contain, has control characters. No unit file can
+// contain these.
 func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf(
@@ -155,9 +156,10 @@ const Dir = "/etc/systemd/system"
 // ErrForeign is returned if the existing file is not of bijou, or is of bijou for a different environment.
 var ErrForeign = errors.New("the file does not belong to this model")
 
-// Install writes the unit file into the directory by rename, and reports whether the file has changed. Unless force is
-// true, it returns ErrForeign if bijou has not created the existing file for the same owner. The owner is an
-// environment's directory, or NecoOwner.
+// Install writes the unit file into the directory by rename, and reports whether the file has changed. If the
+// write fails, it reports true, since the file may have changed. Unless force is true, it returns ErrForeign
+// if bijou has not created the existing file for the same owner. The owner is an environment's directory, or
+// NecoOwner.
 func Install(dir string, u Unit, owner string, force bool) (changed bool, err error) {
 	path := filepath.Join(dir, u.Name)
 	old, err := os.ReadFile(path)
@@ -190,9 +192,10 @@ func RemoveEnvironment(e home.Environment) error {
 	return err
 }
 
-// Remove removes those of the unit files that bijou has created for the owner, and returns their names. It keeps
-// unit files of other owners, and files that it cannot read. If dir is Dir and systemd runs, it first stops and
-// disables each unit. If it has then removed any, it makes systemd read its unit files again.
+// Remove removes those of the unit files that bijou has created for the owner, and returns their names. It
+// keeps unit files of other owners, and files that it cannot read. If dir is Dir and systemd runs, it stops
+// and disables each unit first and, if it has removed any, makes systemd read its unit files again at the
+// end. If it cannot remove a unit file, it returns an error at once.
 func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
 	isLoaded := dir == Dir && IsRunning() // systemd has read the unit files in dir
 	for _, u := range units {
@@ -307,7 +310,8 @@ func IsActive(e home.Environment) bool {
 	return state == "active" || state == "activating" || state == "reloading"
 }
 
-// ServiceOf returns the bijou service whose control group has the process, or "" if there is none.
+// ServiceOf returns the service called bijou-* whose control group has the process. It returns "" if there is
+// none, or if it cannot find out.
 func ServiceOf(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

@@ -26,8 +26,8 @@ func (c deployCmd) refuseStoreFlags() error {
 	return console.Usage(console.Hint(err, "name a charm from the store without a path, or as ch:NAME"))
 }
 
-// deployFromStore finds the charm or bundle called name in the store, and deploys it. It checks as much as
-// possible before it downloads anything.
+// deployFromStore finds the charm or bundle called name in the store, and deploys it. It rehearses the
+// deployment of a charm before it downloads the charm.
 func (c deployCmd) deployFromStore(o *operator, name string) error {
 	channel, err := charmsource.ParseChannel(c.Channel)
 	if err != nil {
@@ -85,8 +85,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	return c.deployBundle(o, bundlePath)
 }
 
-// deployCharmOrFetchBundle finds the charm or bundle of f in the store. It deploys a charm, and returns "".
-// It only downloads a bundle, and returns the path of its bundle.yaml below scratch.
+// deployCharmOrFetchBundle finds the charm or bundle that f names. It deploys a charm, and returns "". It only
+// downloads a bundle, and returns the path of its bundle.yaml below scratch.
 func (c deployCmd) deployCharmOrFetchBundle(
 	o *operator,
 	f *storeFinder,
@@ -196,6 +196,7 @@ type storeFinder struct {
 // find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment already has
 // the wanted revision, find does not ask the store. If the store cannot be reached, find uses the newest wanted
 // release that the environment has, and prints a warning. Without such a release, it returns the store's error.
+// It can also print a note that the release is for a different base than the environment's machines.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {
@@ -300,7 +301,8 @@ func keptRelease(c state.Charm) *charmRelease {
 
 // describe reads the charm from the store's description, without a download, and finds the revisions of
 // resources that the operator picked. If the environment has the release, describe reads the release's
-// archive instead. describe sets f.release.found and f.release.Resources.
+// archive instead. describe sets f.release.found and f.release.Resources. It returns an error if checkGiven
+// refuses a resource.
 func (f *storeFinder) describe(scratch string) (err error) {
 	if f.release.kept {
 		err = f.release.download(f.o, scratch) // takes the environment's copy
@@ -337,13 +339,13 @@ func (f *storeFinder) pickResources() error {
 		return err
 	}
 
-	// Beside the picked revisions, release can also have other resources, which are equally valid.
-	picked := release.Resources
+	// The answer can also have resources that the operator did not pick, which are equally valid.
+	answered := release.Resources
 	isReplaced := func(old charmsource.Resource) bool {
-		return slices.ContainsFunc(picked, func(r charmsource.Resource) bool { return r.Name == old.Name })
+		return slices.ContainsFunc(answered, func(r charmsource.Resource) bool { return r.Name == old.Name })
 	}
 	f.release.Resources = slices.DeleteFunc(f.release.Resources, isReplaced)
-	f.release.Resources = append(f.release.Resources, picked...)
+	f.release.Resources = append(f.release.Resources, answered...)
 	return nil
 }
 
@@ -389,8 +391,8 @@ func splitResources(words []string) (files map[string]string, revisions map[stri
 }
 
 // getResources returns the files of the charm's resources, by name. For a resource without a given file, it
-// downloads the store's file below scratch. It leaves out resources that are not files, and resources for which
-// the store has no file. f.release.resources gets the revisions of the downloaded resources.
+// writes the store's file below scratch. It leaves out resources that are not files, and resources for which
+// the store has no file. f.release.resources gets the revisions of the files from the store.
 func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	released, err := f.findResources()
 	if err != nil {

@@ -28,7 +28,8 @@ type destroyModelCmd struct {
 	NoWait         bool `hidden:"" help:"No effect: --force never waits."`
 }
 
-// Run destroys the environment. After an error, the command can be repeated until nothing is left.
+// Run destroys the environment, and prints which host directories for storage keep their content. After an
+// error, the operator can repeat the command.
 func (c destroyModelCmd) Run(o *operator) error {
 	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
 	if err != nil {
@@ -50,8 +51,8 @@ func (c destroyModelCmd) Run(o *operator) error {
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
 
-	// Afterwards, the state is gone.
-	folders := findHostFolders(o, e)
+	// destroy removes the state, so read the host directories first.
+	folders := describeHostFolders(o, e)
 	if err := c.destroy(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
 	}
@@ -63,16 +64,17 @@ func (c destroyModelCmd) Run(o *operator) error {
 	return nil
 }
 
-// findHostFolders returns a description of each directory that operators have chosen for storage with
+// describeHostFolders returns a description of each directory that operators have chosen for storage with
 // host:/DIRECTORY: the directory, its machine and the storage in it. bijou never removes the content of these
-// directories. findHostFolders returns none if it cannot read the state.
-func findHostFolders(o *operator, e home.Environment) (folders []string) {
+// directories. describeHostFolders returns none if it cannot read the state.
+func describeHostFolders(o *operator, e home.Environment) (folders []string) {
 	var storages []state.Storage
 	err := o.openUnchecked(e, func(s *state.State) (err error) {
 		storages, err = state.Read(o.ctx, s, (*state.View).Storages)
 		return err
 	})
 	if err != nil {
+		// The descriptions are only for a note, so the removal can continue without them.
 		return nil
 	}
 
@@ -105,7 +107,7 @@ func (c destroyModelCmd) destroy(o *operator, chosen home.Environment, lock *hom
 		return err
 	}
 
-	// In the phase Removing, an earlier destroy-model that was interrupted has already drained the environment.
+	// destroy-model records the phase Removing once it has drained the environment, or at once with --force.
 	if !c.Force && e.Phase != home.Removing {
 		if err := c.drain(o, e); err != nil {
 			return console.Hint(err, "to remove the model without stop hooks: --force")
@@ -138,9 +140,9 @@ func (c destroyModelCmd) confirm(o *operator, e home.Environment) error {
 	return nil
 }
 
-// takeDown ends all processes of the environment, and removes its instances, its store and its files. It ends
-// machine 0 first, since its provisioner would start the other machines again. If the environment was the one
-// that commands without -e use, there is no such environment afterwards.
+// takeDown ends the environment's processes on this host, and removes its instances, its store and its files.
+// It ends machine 0 first, since its provisioner would start the other machines again. If the environment was
+// the one that commands without -e use, there is no such environment afterwards.
 func (c destroyModelCmd) takeDown(o *operator, e home.Environment, lock *home.FolderLock) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()
@@ -198,7 +200,7 @@ func (o *operator) haltMachines(ctx context.Context, dirs []string) error {
 		halted.Done++
 	}
 
-	// The last step removes the progress bar.
+	// All steps are done, so this removes the progress bar.
 	o.reportSteps(halted)
 	return nil
 }
@@ -209,8 +211,9 @@ func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }
 
-// drain destroys the services, and returns when all services are gone or only units in error are left. It
-// returns an error if the units make no progress for c.Timeout.
+// drain destroys the services, and returns when all services are gone or only units in error are left. If
+// the stop hooks of units must still run, it starts the environment's background process, unless that runs
+// already. It returns an error if the units make no progress for c.Timeout.
 func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		if err := destroyServices(o.ctx, s); err != nil {

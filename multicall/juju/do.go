@@ -55,7 +55,7 @@ func (c doCmd) Run(o *operator) error {
 		Streams:  o.streams,
 	}
 	if url := c.stateURL(o); url != "" {
-		// This environment has no directory on this host, only a store.
+		// Only the URL of the environment's store is known, not a directory with machines and secret keys.
 		command.Environ = []string{"JUJU_STATE=" + url}
 		return c.runAsHook(o, home.Environment{Record: home.Record{State: url}}, command)
 	}

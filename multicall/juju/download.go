@@ -29,8 +29,9 @@ type downloadCmd struct {
 	NoProgress bool     `help:"Show no progress."`
 }
 
-// Run downloads a release to a file, or to stdout if the name is followed by -. If the flags request resources, it
-// also downloads these. For files, it prints the command that deploys them.
+// Run downloads a release to a file, or to stdout if the name is followed by -. With --resources, it also
+// downloads the files of the release's resources. Unless it writes to stdout, it prints a command that deploys
+// the release.
 func (c downloadCmd) Run(o *operator) error {
 	wish, err := c.wish()
 	if err != nil {
@@ -66,7 +67,7 @@ func (c downloadCmd) Run(o *operator) error {
 
 		deploy := []string{"juju", "deploy", asPath(path)}
 		if r.Type == charmsource.TypeBundle {
-			// deploy reads bundles only from the store, and from YAML files.
+			// deploy cannot read the downloaded archive of a bundle, so the command names the store's bundle.
 			deploy = []string{"juju", "deploy", "ch:" + wish.Name, "--revision", strconv.Itoa(r.Revision)}
 		}
 
@@ -119,8 +120,8 @@ func (c downloadCmd) checkFlags(name string) error {
 	return nil
 }
 
-// resourceRevisions parses the words NAME=N of --resource. It returns an error if there are any without
-// --resources.
+// resourceRevisions parses the words NAME=N of --resource, and returns the revisions by name. It returns an
+// error for a word of any other form, and for any word without --resources.
 func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	wanted := map[string]int{}
 	for _, word := range c.Resource {
@@ -162,8 +163,8 @@ func (c downloadCmd) pipe(st *charmStore, r *charmRelease) error {
 }
 
 // fetchResources downloads the files of the release's resources into the directory folder. It returns the
-// words of a deploy command with the flags that attach these files.
-func (st *charmStore) fetchResources(r *charmRelease, folder string, words []string) ([]string, error) {
+// words of the command deploy, and after them the flags that attach the files.
+func (st *charmStore) fetchResources(r *charmRelease, folder string, deploy []string) ([]string, error) {
 	for _, resource := range r.Resources {
 		if resource.Type != charmsource.TypeFile || resource.File.URL == "" {
 			continue
@@ -178,9 +179,9 @@ func (st *charmStore) fetchResources(r *charmRelease, folder string, words []str
 		if err := st.fetchFile(st.o.ctx, resource.File, path, resourceFile); err != nil {
 			return nil, err
 		}
-		words = append(words, "--resource", resource.Name+"="+asPath(path))
+		deploy = append(deploy, "--resource", resource.Name+"="+asPath(path))
 	}
-	return words, nil
+	return deploy, nil
 }
 
 // asPath returns the path in a form that juju deploy recognizes as a path.

@@ -20,8 +20,8 @@ func environmentHelp() string {
 	return b.String()
 }
 
-// environmentValues returns the values of all settings of an environment, by the settings' keys. A setting
-// that is not set has its default.
+// environmentValues returns the values of an environment's settings, by the settings' keys. A setting that is
+// not set has its default, or is left out if it has none.
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name":                 e.Name,
@@ -37,7 +37,7 @@ func environmentValues(e state.Environment) map[string]any {
 		state.ResolvedSkips:    e.ResolvedSkips(),
 	}
 
-	// A proxy that is not set is an empty text.
+	// By default, a proxy is an empty text.
 	for _, key := range []string{
 		state.CharmHTTPProxy, state.CharmHTTPSProxy, state.CharmFTPProxy, state.CharmNoProxy,
 	} {

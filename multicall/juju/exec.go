@@ -32,10 +32,10 @@ type execCmd struct {
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
 
-// Run queues the command on all units whose agents are not down, waits until it has ended on each, and prints the
-// results. It ends commands that have not ended after --timeout. With --background it only queues the command,
-// and returns an error that names the units whose agents are down.
-// Run opens a shell for an interactive command, and does not use agents for --machine.
+// Run queues the command on the given units whose agents are not down, waits until it has ended on each, and
+// prints the results. It ends commands that have not ended after --timeout. With --background it only queues
+// the command, and returns an error that names the units whose agents are down.
+// Run uses no agents for an interactive command and for --machine. It then runs the command as juju ssh does.
 func (c execCmd) Run(o *operator) error {
 	if len(o.command) == 0 {
 		return console.Hint(console.Usage(errors.New("no command given")),
@@ -69,6 +69,7 @@ func (c execCmd) Run(o *operator) error {
 			return err
 		}
 		if c.Background || c.Detach {
+			// A command has no parameters to warn about, so the request is empty.
 			if err := (actionRequest{}).reportQueued(o, s, queued); err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func (c execCmd) runOverSSH(o *operator) error {
 	}
 	target := targets[0]
 	if len(c.Machine) == 0 && !isUnitWord(target) {
-		return hintUnit(target, quoteShellWords(o.command))
+		return notUnitError(target, quoteShellWords(o.command))
 	}
 
 	o.note("note: %s runs as with juju ssh %s: at once, and without hook tools",
@@ -125,7 +126,7 @@ func (c execCmd) runOverSSH(o *operator) error {
 // have meant. If the word names no application, the hint takes the word as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
-	// In other tools, -u is the user of the command.
+	// The word is a value of -u, which in other tools is the user of the command.
 	if slices.Contains(c.Unit, word) && len(c.Units) > 0 {
 		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit, and juju exec has no option for a user: a command runs as the user of the unit's hooks", word)),
 			"juju exec "+quoteShellWords(c.Units)+" -- "+line)
@@ -139,7 +140,7 @@ func (c execCmd) refuseUnit(v *state.View, word string, command []string) error 
 	_, err := v.Service(appOfWord(word))
 	if err == nil {
 		// The word names an application, so the hints are for its units.
-		return hintUnit(word, line)
+		return notUnitError(word, line)
 	}
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
@@ -158,9 +159,9 @@ func appOfWord(word string) string {
 	return word
 }
 
-// hintUnit returns the error for a name that is not a unit's. Its hints run the command on the units of an
+// notUnitError returns the error for a name that is not a unit's. Its hints run the command on the units of an
 // application with that name. command is quoted for a shell.
-func hintUnit(name, command string) error {
+func notUnitError(name, command string) error {
 	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
 		fmt.Sprintf("to run on all units of an application: juju exec --application %s -- %s", quoteShellWords([]string{name}), command),
@@ -173,8 +174,8 @@ type runTargets struct {
 	down  []error  // an error for each unit whose agent is down
 }
 
-// findTargets returns the units that the arguments and flags name. It returns an error if one of these units does
-// not exist, or if none of them can run the command.
+// findTargets returns the units that the arguments and flags name. It returns an error if they name none, if
+// one of these units does not exist, or if none of them can run the command.
 func (c execCmd) findTargets(o *operator, s *state.State) (targets runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
@@ -203,8 +204,8 @@ func (c execCmd) findTargets(o *operator, s *state.State) (targets runTargets, e
 	return targets, errors.New("there are no units")
 }
 
-// listUnits returns the units that the words name, and the units of the services in the flags, sorted, each
-// once.
+// listUnits returns the units that the words name, and the units of the services that the flags select, sorted,
+// each once.
 func (c execCmd) listUnits(o *operator, v *state.View, words []string) (units []string, err error) {
 	for _, word := range words {
 		word = unitOfPod(word)
@@ -292,7 +293,8 @@ func selectReachable(v *state.View, units []string) (targets runTargets, err err
 // maxEnqueueBatch is the maximum number of units in one transaction.
 const maxEnqueueBatch = 20
 
-// enqueueCommand queues the command for all units, or for none. If it fails, it cancels what it has queued.
+// enqueueCommand queues the command for all units, in batches. If a batch fails, it cancels the actions of the
+// earlier batches.
 func enqueueCommand(o *operator, s *state.State, units, command []string) (queued []actions.Action, err error) {
 	for batch := range slices.Chunk(units, maxEnqueueBatch) {
 		var added []actions.Action

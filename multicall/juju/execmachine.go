@@ -44,6 +44,7 @@ func (c execCmd) runOnMachines(o *operator) error {
 			return err
 		}
 
+		// folder.Run only returns the command, which r.run runs below.
 		const terminal = false
 		r := &machineRun{machine: id, command: folder.Run(folder.dir, line, terminal)}
 		r.command.Stdout = &r.stdout
@@ -66,7 +67,7 @@ func (c execCmd) runOnMachines(o *operator) error {
 }
 
 // run runs the command and waits for its end. It kills the command after the timeout. A timeout of 0 means no
-// limit.
+// limit. It sets r.err if the command does not start, or does not end in time.
 func (r *machineRun) run(timeout time.Duration) {
 	// Processes that the command has started may outlive it, and keep its streams open.
 	r.command.WaitDelay = time.Second
@@ -127,8 +128,9 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	return console.Exit(code, joinErrors(errs))
 }
 
-// printOutput prints the output of all runs as plain text, with the machine in front of each line. In any
-// other format, it prints the tasks, which are by machine.
+// printOutput prints the output of all runs if the format is plain, with the machine in front of each line.
+// In that format, the output of a single machine is printed already. In any other format, printOutput prints
+// the tasks, which are by machine, if there are any.
 func (c execCmd) printOutput(o *operator, runs []*machineRun, tasks map[string]task) error {
 	if c.Format == "plain" {
 		for _, r := range runs {

@@ -10,18 +10,20 @@ import (
 )
 
 // cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
-// to run. No word of the command then counts as an option of juju. The command begins after two dashes. For
-// exec without dashes, it begins with the first word that is not a unit. For any other command line, command
-// is empty, and own is args. From exec and run, cutCommand also removes a --wait without a time, and compose's
-// options for variables and a directory. The returned command then sets these itself.
+// to run. No word of the command then counts as an option of juju. The command begins after two dashes or, for
+// exec, where cutBareCommand finds it. If there is no such command, command is empty. For any other command
+// line, own is args.
+//
+// From exec and run, cutCommand also removes a --wait without a time. It also removes compose's options for
+// variables and a directory. The returned command then sets these itself, and in own, run becomes exec.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) {
 		return args, nil, nil
 	}
+	takesCommand := args[at] == "run" || args[at] == "exec"
 	// The shell's request for completions needs the words as they are.
-	isRun := args[at] == "run" || args[at] == "exec"
-	if args[0] == console.CompleteOption || !isRun {
+	if args[0] == console.CompleteOption || !takesCommand {
 		return args, nil, nil
 	}
 
@@ -49,7 +51,7 @@ func cutCommand(args []string) (own, command []string, err error) {
 	return own, s.around(command), err
 }
 
-// withoutBareWait removes Juju 2's --wait without a time, since exec and run always wait.
+// withoutBareWait removes Juju 2's --wait without a time, since exec and run wait by default.
 func withoutBareWait(args []string) (kept []string) {
 	for i, word := range args {
 		if word == "--" {
@@ -80,7 +82,7 @@ type surroundings struct {
 func (s surroundings) isEmpty() bool { return len(s.variables) == 0 && s.directory == "" }
 
 // cutSurroundings separates the options that set a command's variables and directory from all other
-// arguments. It only reads options between the command, whose index is at, and two dashes.
+// arguments. It only reads options after the word exec or run, whose index is at, and before two dashes.
 func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -154,37 +156,38 @@ func asShellRuns(command []string) []string {
 }
 
 // cutBareCommand is [cutCommand] for a command that no dashes precede. Units can precede the command. at is
-// the index of the word exec. command is empty, and own is args, if all words after exec are units, or if only a
-// single word is left for the unit.
+// the index of the word exec. The command begins with the first word that is not a unit. If no units are given,
+// the first word counts as the unit, and the command begins after it. command is empty, and own is args, if no
+// word is left for the command.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
-	// words are the positions, after at, of the words that are not options or their values.
-	words, err := ownCommand().Words(args[at:])
+	// positions are the indexes in args[at:] of the words after exec, without options and their values.
+	positions, err := ownCommand().Words(args[at:])
 	if err != nil {
 		return args, nil, err
 	}
-	i := slices.IndexFunc(words, func(position int) bool { return !isUnitWord(args[at+position]) })
-	if i < 0 {
+	firstNonUnit := slices.IndexFunc(positions, func(position int) bool { return !isUnitWord(args[at+position]) })
+	if firstNonUnit < 0 {
 		return args, nil, nil
 	}
 
-	begins := at + words[i]
-	hasUnits := i > 0 || slices.ContainsFunc(args[at:begins], namesUnits)
+	begins := at + positions[firstNonUnit]
+	hasUnits := firstNonUnit > 0 || slices.ContainsFunc(args[at:begins], namesUnits)
 	if hasUnits {
 		return args[:begins], args[begins:], nil
 	}
 
-	// The command line names no units, so its first word counts as one. The command begins with the next
-	// word. If that is an option of juju, which has two dashes, the command begins with the next word that is
-	// not an option.
+	// The command line names no units, so its first word, at begins, counts as one. listUnits accepts a pod's
+	// name there, and refuses any other word. The command begins with the next word. If that is an option of
+	// juju, which has two dashes, the command begins with the next word that is not an option.
 	next := begins + 1
 	if next == len(args) {
 		return args, nil, nil
 	}
 	if strings.HasPrefix(args[next], "--") {
-		if len(words) == 1 {
+		if len(positions) == 1 {
 			return args, nil, nil
 		}
-		next = at + words[1]
+		next = at + positions[1]
 	}
 	return args[:next], args[next:], nil
 }

@@ -41,7 +41,7 @@ func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)
 		if err == nil {
-			f.noteAway(nil)
+			f.noteAway(nil) // if the store was away, notes that it is reachable again
 			err = f.awaitChange(ctx, revision)
 		}
 		if ctx.Err() != nil || console.IsUnread(err) {
@@ -86,7 +86,8 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// awaitChange blocks until a key in the scopes has changed after the revision, or it is time to read again.
+// awaitChange blocks until a key in f.scopes has changed after the revision, or the time of f.pollTimeout is
+// over. It returns nil in both cases.
 func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	if f.pollTimeout != nil {
 		var cancel context.CancelFunc

@@ -15,8 +15,8 @@ type getEnvironmentCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the value of one setting, or the values of all settings. A setting that is not set has its
-// default.
+// Run prints the value of one setting or, without a key, all values that environmentValues returns. For a
+// setting of Juju that is not set, it prints only a note.
 func (c getEnvironmentCmd) Run(o *operator) error {
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {

@@ -20,7 +20,8 @@ type helpActionCommandsCmd struct{ helpHookCommandsCmd }
 // Run lists the hook tools for actions, or prints the help of one tool.
 func (c helpActionCommandsCmd) Run(o *operator) error { return c.explain(o, "action-") }
 
-// explain prints the help of one hook tool, or a list of the hook tools whose names begin with the prefix.
+// explain prints the help of the given hook tool. If none is given, it prints a list of the hook tools whose
+// names begin with the prefix.
 func (c helpHookCommandsCmd) explain(o *operator, prefix string) error {
 	if c.Tool == "" {
 		t := console.NewTable("TOOL", "")
@@ -29,7 +30,7 @@ func (c helpHookCommandsCmd) explain(o *operator, prefix string) error {
 				t.Add(console.Plain, name, o.parts.ToolSummary(name))
 			}
 		}
-		return o.printTable("tabular", nil, t)
+		return o.printTable("tabular", nil, t) // data is only for other formats
 	}
 
 	if !slices.Contains(o.parts.HookTools, c.Tool) {

@@ -10,8 +10,8 @@ import (
 	"bijou/state"
 )
 
-// withHint adds to an error the hint for the kind of the error, if there is one.
-func withHint(err error) error {
+// hintByKind adds to an error the hint for the kind of the error, if there is one.
+func hintByKind(err error) error {
 	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
 		return hintReplaced(err, replaced)
 	}
@@ -43,15 +43,15 @@ func withHint(err error) error {
 
 const noEnvironmentHint = "to create a model: juju bootstrap; to list the models: juju models"
 
-// withHint adds hints to an error. If there is no environment at all, a hint also names the program for
-// controllers of Canonical's Juju.
+// withHint adds hints to an error, as hintByKind does. If there is no environment at all, a hint also names the
+// program for controllers of Canonical's Juju.
 func (o *operator) withHint(err error) error {
 	if !errors.Is(err, home.ErrNoEnvironment) {
-		return withHint(err)
+		return hintByKind(err)
 	}
 	// If the environments cannot be listed, there may be none.
 	if names, _ := o.home.Names(); len(names) > 0 {
-		return withHint(err)
+		return hintByKind(err)
 	}
 
 	client := "Canonical's own client, whose files are in ~/.local/share/juju"

@@ -80,16 +80,16 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 		"its log still exists: juju debug-log --unit "+c.Unit)
 }
 
-// historyTable returns a table of the hooks. Below each hook it has a row for each setting that the hook
-// wrote.
+// historyTable returns a table of the hooks. Below each hook it has a row for each recorded setting that the
+// hook wrote, and a row with the number of further ones. The running hook, if there is one, comes last.
 func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
 	t := console.NewTable("N", "STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 
 	for _, r := range runs {
-		row := console.Plain
+		colour := console.Plain
 		exit := strconv.Itoa(r.Exit)
 		if r.Failure != "" {
-			row = console.Red
+			colour = console.Red
 		}
 		if r.Exit < 0 {
 			// The hook did not exit by itself.
@@ -98,7 +98,7 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 
 		took := r.Ended.Sub(r.Started).Round(time.Millisecond).String()
 		n := strconv.FormatInt(status.NumberOf(r), 10)
-		t.Add(row, n, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
+		t.Add(colour, n, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
 		for _, change := range r.Changes {
 			addBelow(t, change)
 		}

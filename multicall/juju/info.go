@@ -113,6 +113,7 @@ func (c infoCmd) Run(o *operator) error {
 		}
 	}
 
+	// This only checks --base. The method includes parses it again.
 	if _, err := parseBaseFlag(c.Base); err != nil {
 		return err
 	}

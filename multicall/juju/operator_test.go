@@ -15,7 +15,7 @@ import (
 func TestAdviseReplaced(t *testing.T) {
 	replaced := &state.Replaced{What: "the log was removed", Remove: []string{"/s/state.db-replaced", "/s/state.db-wal"}}
 	var out bytes.Buffer
-	code := console.Report(&out, withHint(fmt.Errorf("cannot deploy: %w", replaced)))
+	code := console.Report(&out, hintByKind(fmt.Errorf("cannot deploy: %w", replaced)))
 	for _, want := range []string{
 		"error: cannot deploy: the log was removed: store is gone\n",
 		"juju restore --replace FILE\n", "rm -f /s/state.db-replaced /s/state.db-wal; juju start\n",
@@ -37,7 +37,7 @@ func TestAdvise(t *testing.T) {
 		{state.ErrNoStore, "hint: the model's store is gone"},
 	} {
 		var out bytes.Buffer
-		code := console.Report(&out, withHint(fmt.Errorf("cannot deploy: %w", c.err)))
+		code := console.Report(&out, hintByKind(fmt.Errorf("cannot deploy: %w", c.err)))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if code != 1 || len(lines) != 2 || !strings.HasPrefix(lines[0], "error: cannot deploy: ") || !strings.HasPrefix(lines[1], c.want) {
 			t.Errorf("%v: exit %d, %q", c.err, code, lines)

@@ -25,8 +25,8 @@ func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
-// cloudSpecForYAML returns the specification under the keys of Juju's YAML, which differ from those of its JSON. It also
-// contains empty values.
+// cloudSpecForYAML returns the specification under the keys of Juju's YAML, which differ from those of its JSON. It
+// adds the keys that the specification lacks, with empty values.
 func cloudSpecForYAML(spec map[string]any) map[string]any {
 	shown := map[string]any{
 		"region":            "",

@@ -37,7 +37,8 @@ func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// parseLevel returns the level for the message. known is false if the option is not a valid level.
+// parseLevel returns the level for the message. If the option is not a valid level, the level is INFO and known is
+// false.
 func (l *jujuLogger) parseLevel() (level string, known bool) {
 	level = strings.ToUpper(l.level)
 	switch {

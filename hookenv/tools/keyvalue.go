@@ -64,7 +64,7 @@ func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map
 }
 
 // parsePairs parses arguments of the form KEY=VALUE. It returns a usage error for any other argument, and for a key that
-// is given twice.
+// is given twice. It also returns an error if a key or value is not UTF-8, or contains a NUL byte.
 func parsePairs(args []string) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for _, arg := range args {

@@ -27,7 +27,7 @@ type networkGetter struct {
 	primary, bind, ingress, egress bool
 }
 
-// run prints the addresses of a binding that the options select.
+// run prints the values that the options select for a binding, which is an endpoint of the charm.
 func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	binding, err := g.bindingArgument(inv)
 	if err != nil {

@@ -51,10 +51,11 @@ func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// unitArgument returns the unit whose ports the call changes, or an empty string for the hook's own unit. A hook can
-// change only the ports of its own unit. Under juju do without --unit, the call must name a unit.
+// unitArgument returns the unit in the second argument, or an empty string for the hook's own unit if there is no such
+// argument. A hook can change only the ports of its own unit. Under juju do without --unit, the call must name a unit.
 func unitArgument(inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) < 2 || !isUnit(inv.Args[1]) {
+		// A second argument that is not the name of a unit is an extra argument.
 		if err := inv.LimitArgs(1); err != nil {
 			return "", err
 		}
@@ -70,8 +71,9 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 	return unit, inv.LimitArgs(2)
 }
 
-// expandPorts returns the ranges to change. With --endpoints there is one for each endpoint. Without it, close-port
-// changes the range for each endpoint for which it is open, and open-port changes a single range.
+// expandPorts returns the ranges to change. With --endpoints there is one for each endpoint. Without it, there is the
+// range itself, which is for all endpoints. For the hook's own unit, close-port then also closes the range for each
+// endpoint for which it is open.
 func (p *portChanger) expandPorts(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -90,7 +92,8 @@ func (p *portChanger) expandPorts(
 }
 
 // expandEndpoints returns the range once for each endpoint of --endpoints. For the hook's own unit it returns an error
-// if the charm does not have an endpoint. It does not know the charms of other units.
+// if the charm lacks one of these endpoints. It does not check the endpoints of other units, whose charms it does not
+// know.
 func (p *portChanger) expandEndpoints(
 	ctx context.Context,
 	inv *hookenv.Invocation,

@@ -31,7 +31,7 @@ func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 	lines := []string{}
 	endpoints := map[string][]string{}
 	for _, port := range ports {
-		text := port.String()
+		text := port.String() // does not contain the endpoint
 		if !slices.Contains(lines, text) {
 			lines = append(lines, text)
 		}

@@ -57,7 +57,8 @@ func parsePortNumber(text string) (int, error) {
 	return n, nil
 }
 
-// checkPort returns an error for a range with an invalid protocol or invalid numbers. The texts are those of Juju.
+// checkPort returns an error for a range with an invalid protocol or invalid numbers. The error texts are
+// those of Juju.
 func checkPort(p hookapi.Port) error {
 	switch {
 	case p.Protocol == "icmp": // such as "80/icmp"

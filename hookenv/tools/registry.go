@@ -55,7 +55,7 @@ func CheckCall(argv []string) (args []string, _ error) {
 	return tool.CheckWords(argv[1:])
 }
 
-// All returns all hook tools, sorted by name.
+// All returns all hook tools, sorted by name. It includes the tools that this version does not support.
 func All() []hookenv.Tool {
 	all := []hookenv.Tool{
 		{Name: "action-fail", Check: atMost(1), Prepare: hookenv.WithoutOptions(failAction)},

@@ -49,7 +49,8 @@ func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	return printSettings(inv, settings, g.key)
 }
 
-// parseArguments parses KEY and UNIT, which are optional. With --app, UNIT can be the name of an application.
+// parseArguments checks the relation, and parses KEY and UNIT, which are optional. With --app, UNIT can be the name of
+// an application.
 func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return err
@@ -69,7 +70,9 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	return inv.LimitArgs(2)
 }
 
-// defaultName returns the unit or service whose settings relation-get prints if the arguments do not name one.
+// defaultName returns the unit or service whose settings relation-get prints if the arguments do not name one. In the
+// hook's own relation, it is the remote service with --app, or else the remote unit. Otherwise it is the local unit
+// in the classic dialect, and defaultName returns an error in the modern dialect.
 func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, error) {
 	f := inv.Facts
 	switch {
@@ -81,7 +84,7 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 		return "", inv.RequireUnitArgument() // always an error here
 	case inv.IsModern():
 		return "", hookenv.UsageErrorf("no unit or application specified")
-	case id == f.Relation && f.Broken:
+	case id == f.Relation && f.Broken: // the remote units have left the relation
 		return "", errBrokenOthers
 	}
 

@@ -10,7 +10,7 @@ import (
 // printRelationIDs prints the ids of the local unit's relations at one endpoint. The first argument names the endpoint.
 // Without an argument, it is the endpoint of the hook's relation.
 func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
-	name, err := relationName(ctx, inv)
+	name, err := endpointArgument(ctx, inv)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 
 	ids := []string{}
 	for _, r := range relations {
-		// A relation without an end of the service has no name there.
+		// If the service is not in the relation, end.Name is empty.
 		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
 			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
 		}
@@ -31,9 +31,9 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(ids)
 }
 
-// relationName returns the endpoint in the first argument, or without an argument the endpoint of the hook's
+// endpointArgument returns the endpoint in the first argument, or without an argument the endpoint of the hook's
 // relation.
-func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
+func endpointArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) > 0 {
 		return inv.Args[0], nil
 	}

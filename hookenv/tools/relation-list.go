@@ -59,6 +59,7 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 	// The remote application of one relation is printed as a text, and not as a list.
 	case l.app && l.isSingle() && len(relations) == 1:
 		return inv.Print(strings.Join(l.newView(viewer).listServices(relations), "\n"))
+	// The output is a dictionary with both ends of each relation.
 	case l.wantsAdjacency(inv):
 		return inv.Print(buildAdjacency(l.newView(viewer).filterByRole(relations)))
 	}
@@ -98,9 +99,9 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 }
 
 // viewerArgument returns the unit or service in the first argument or, without arguments, the hook's unit. It returns
-// an error if the unit or service does not exist, or if there are more arguments. The tools of modern charms do not
-// document this argument. If the word is neither a unit's name nor an existing service, the error of a modern charm is
-// that for an extra argument.
+// an error if the unit or service does not exist, or if there are more arguments. For an argument that is neither
+// a unit's name nor an existing service, modern charms get the error for an extra argument, since Juju's relation-list
+// takes no arguments.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
@@ -153,7 +154,7 @@ func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
 }
 
 // readRelations returns the relations to list: the relation of option -r or of the hook if the call needs one, or else
-// all relations of the viewer. It returns an error if the viewer is not in the relation.
+// all relations of the viewer. It returns an error if the viewer's service is not in the one relation.
 func (l *relationLister) readRelations(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -161,7 +162,7 @@ func (l *relationLister) readRelations(
 ) ([]hookapi.Relation, error) {
 	if l.option == "" && !l.needsRelation(inv) {
 		if viewer == "" {
-			return nil, inv.RequireUnitArgument()
+			return nil, inv.RequireUnitArgument() // always an error here
 		}
 		return listRelations(ctx, inv.Hook, viewer)
 	}

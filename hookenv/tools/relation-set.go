@@ -34,7 +34,7 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	if err := s.checkRelation(ctx, inv); err != nil {
 		return err
 	}
-	unit, err := s.takeUnit(inv)
+	unit, err := s.takeUnit(inv) // removes the unit from inv.Args, which classifyArguments reads
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,8 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	return s.write(ctx, inv, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
 }
 
-// write changes the settings of the node. Without changes, it only checks that the hook can change the node.
+// write changes the settings of the node. Without changes, it only returns the errors of hookapi about the node, and
+// does not refuse a broken relation.
 func (s *relationSetter) write(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -179,8 +180,8 @@ func (s *relationSetter) readSettings(
 	return changes, addArguments(ctx, inv, given, changes)
 }
 
-// defaultFiles returns the files to read if the call names none: stdin for a call without arguments, or none. For a call
-// with arguments it logs that stdin is not read, unless an argument of the form KEY=@- reads stdin.
+// defaultFiles returns the files to read if the call names none. For a call without arguments, this is stdin. For a call
+// with arguments it returns nil, and logs that stdin is not read, unless an argument of the form KEY=@- reads stdin.
 func defaultFiles(inv *hookenv.Invocation, given settingArguments) []string {
 	if len(given.pairs)+len(given.touched) == 0 {
 		return []string{"-"}
@@ -207,7 +208,7 @@ func addArguments(
 	given settingArguments,
 	changes map[string]*string,
 ) error {
-	const remove = false
+	const remove = false // an empty value still deletes its key
 	for _, key := range given.touched {
 		now := inv.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
 		if err := hookenv.AddChange(changes, key, now, remove); err != nil {

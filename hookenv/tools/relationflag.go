@@ -121,9 +121,9 @@ func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (
 	return resolveName(ctx, h, ref.name, side)
 }
 
-// resolveNumber returns the id of a relation that is given by its number, possibly with a name. The local
-// unit or side must be in the relation. For a wrong name, the classic dialect returns an error, and the
-// modern dialect only logs a warning.
+// resolveNumber returns the id of a relation that is given by its number, possibly with a name. It returns
+// errNoRelation if the call cannot use the relation, as seen from side. For a wrong name, the classic dialect
+// also returns errNoRelation, and the modern dialect only logs a warning.
 func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
 	relation, err := describeRelation(ctx, h, ref)
 	if err != nil {
@@ -170,7 +170,7 @@ func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 
 // resolveName returns the id of the relation with this name. It searches the relations of side, and then the
 // local unit's relations with side. The ends of a relation may have different names, such as "server" for
-// mysql and "db" for wordpress.
+// mysql and "db" for wordpress. It returns an error unless exactly one relation matches.
 func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
 	facts := h.Facts()
 	if side == "" {
@@ -205,7 +205,7 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 
 	var found []int
 	for _, r := range relations {
-		// A relation without an end of the owner has no name there.
+		// If the owner's service is not in the relation, end.Name is empty.
 		end, _ := findEnd(r, serviceOf(owner))
 		_, hasSide := findEnd(r, serviceOf(side))
 		if hasSide && end.Name == name {
@@ -241,8 +241,8 @@ func requireOne(dialect hookapi.Dialect, name string, found []int, noneErr error
 	return 0, hookenv.UsageErrorf("relation %q is ambiguous: want one of %s", name, strings.Join(ids, ", "))
 }
 
-// listRelations returns the relations of a unit or service, sorted by id. It includes the hook's own
-// relation, even if the relation is gone, as in its broken hook.
+// listRelations returns the relations of a unit or service, sorted by id. For the hook's service and its units,
+// it includes the hook's own relation, even if the relation is gone, as in its broken hook.
 func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.Relation, error) {
 	ids, err := h.RelationIDs(ctx, owner)
 	if err != nil {
@@ -250,8 +250,8 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	}
 
 	f := h.Facts()
-	isOwner := serviceOf(owner) == f.Service
-	if isOwner && f.Relation != hookapi.NoRelation && !slices.Contains(ids, f.Relation) {
+	isOwnService := serviceOf(owner) == f.Service
+	if isOwnService && f.Relation != hookapi.NoRelation && !slices.Contains(ids, f.Relation) {
 		ids = slices.Sorted(slices.Values(append(ids, f.Relation)))
 	}
 

@@ -23,8 +23,8 @@ var (
 	errBrokenChange = errors.New("cannot change settings in broken relation")
 )
 
-// readNode returns a copy of a node's settings. It returns an error for the settings of other units in a
-// broken relation.
+// readNode returns a copy of a node's settings. It returns errBrokenOthers for the settings of other units in a
+// broken relation, and errNotReadable for settings that only the service's leader can read.
 func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
 	f := h.Facts()
 	isBroken := f.Broken && node.Relation == f.Relation
@@ -106,8 +106,7 @@ type Target struct {
 // ErrNoKey is returned if the node does not have the setting. Python Juju calls it KeyError.
 var ErrNoKey = errors.New("no such setting")
 
-// GetSetting executes Python Juju's AMP command get. It returns ErrNoKey if the node does not have the key, or an error
-// about the target.
+// GetSetting executes Python Juju's AMP command get. It returns ErrNoKey if the node does not have the key.
 func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) (string, error) {
 	node, err := target.resolveNode(ctx, h)
 	if err != nil {
@@ -126,7 +125,8 @@ func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) 
 	return value, nil
 }
 
-// SetSettings executes Python Juju's AMP command set: it merges a JSON dictionary into the node. null deletes a key.
+// SetSettings executes Python Juju's AMP command set: it merges a JSON dictionary into the node. The value
+// null deletes its key.
 func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string) error {
 	node, err := target.resolveNode(ctx, h)
 	if err != nil {
@@ -172,6 +172,7 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 		return hookapi.Node{}, hookenv.UsageErrorf("invalid unit name %q", t.Unit)
 	}
 
+	// The methods of relationFlag use only these fields of a tool's invocation.
 	inv := &hookenv.Invocation{Hook: h, Facts: h.Facts()}
 	flag := t.asFlag()
 	if err := flag.checkRelation(ctx, inv); err != nil {

@@ -13,8 +13,8 @@ type relationView struct {
 	role   hookapi.Role // empty for the opposite end
 }
 
-// selectEnds returns the ends of the relation that the view selects. In a peer relation, the only end is also the
-// opposite end.
+// selectEnds returns the ends of the relation that the view selects. Without a role, these are the ends of services
+// other than the viewer's, and the only end of a peer relation.
 func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	var ends []hookapi.End
 	for _, end := range r.Ends {

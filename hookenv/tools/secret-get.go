@@ -26,8 +26,8 @@ func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
 // secretGetter is one call of secret-get.
 type secretGetter struct{ query hookapi.SecretQuery }
 
-// run prints the content of a secret, or the value of the key in the second argument. KEY#base64 prints the value in
-// base64.
+// run prints the content of a secret, or the value of one key if an argument names it. The secret's id comes before the
+// key, and is optional with --label. KEY#base64 prints the value in base64.
 func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	switch {
 	case g.query.Peek && g.query.Refresh:
@@ -51,6 +51,8 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return err
 	}
+
+	// takeSecretID removes the id, so an argument that is left is the key.
 	if len(inv.Args) == 0 {
 		return inv.Print(secret.Content(content).Texts())
 	}

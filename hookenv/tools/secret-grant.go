@@ -17,7 +17,7 @@ func prepareSecretGrant(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
-		if err := g.findRelation(ctx, inv); err != nil {
+		if err := g.setRelation(ctx, inv); err != nil {
 			return err
 		}
 

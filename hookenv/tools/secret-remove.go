@@ -9,7 +9,7 @@ import (
 
 // prepareSecretRemove declares the options of secret-remove, which removes a secret or one of its revisions.
 func prepareSecretRemove(f *hookenv.FlagSet) hookenv.Runner {
-	revision := 0
+	revision := 0 // the whole secret
 	f.AddFunc(func(name, value string) (err error) {
 		revision, err = strconv.Atoi(value)
 		if err != nil || revision < 1 {

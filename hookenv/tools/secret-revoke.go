@@ -25,10 +25,10 @@ func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 			return err
 		}
 
-		// With only an application or a unit, the grants of all relations are revoked.
-		isAllRelations := g.option == "" && g.grant.Service+g.grant.Unit != ""
-		if !isAllRelations {
-			if err := g.findRelation(ctx, inv); err != nil {
+		// If only an application or a unit is given, the initial NoRelation stays, which matches all relations.
+		inAllRelations := g.option == "" && g.grant.Service+g.grant.Unit != ""
+		if !inAllRelations {
+			if err := g.setRelation(ctx, inv); err != nil {
 				return err
 			}
 		}

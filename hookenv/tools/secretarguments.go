@@ -27,7 +27,8 @@ func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
 }
 
 // readChange checks the options, and completes s.change from them, from the file and from words, which have the
-// form KEY=VALUE. Words take precedence over the file. Its errors never contain a value of the secret.
+// form KEY=VALUE. Words take precedence over the file. Without any keys, the change's content stays nil. The errors of
+// readChange never contain a value of the secret.
 func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, words []string) (err error) {
 	if err := inv.RequireLocalUnit(); err != nil {
 		return err
@@ -49,6 +50,7 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	if err := content.AddWords(words, read); err != nil {
 		return hookenv.UsageErrorf("%v", err)
 	}
+
 	// Only the validity of the rotation matters here. Its time is computed when the secret is written.
 	if _, err := secret.NextRotation(s.change.Rotate, inv.Now()); err != nil {
 		return hookenv.UsageErrorf("%v", err)
@@ -68,7 +70,7 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 }
 
 // addFile adds the keys and texts of a YAML or JSON file to the content. It skips keys whose value is null. read reads
-// the caller's files.
+// the file, and for a key of the form KEY#file the file that the text names.
 func addFile(content secret.Content, path string, read func(path string) ([]byte, error)) error {
 	data, err := read(path)
 	if err != nil {
@@ -122,9 +124,9 @@ type secretGrantee struct {
 	grant hookapi.SecretGrant
 }
 
-// findRelation sets the relation of the grant to the relation in the options or, without such options, to the
+// setRelation sets the relation of the grant to the relation in the options or, without such options, to the
 // hook's relation.
-func (g *secretGrantee) findRelation(ctx context.Context, inv *hookenv.Invocation) (err error) {
+func (g *secretGrantee) setRelation(ctx context.Context, inv *hookenv.Invocation) (err error) {
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		return err
 	}
 
-	hold, err := holdMachineFolder(ctx, d, dir)
+	hold, err := holdMachineDir(ctx, d, dir)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return err
 		}
 
-		// The provisioner must not lead before the machine's agent has announced its agents in the session.
+		// The provisioner must not lead before the machine's agent has announced the process's agents.
 		const announces = true
 		session := state.NewSharedSession(s, announces)
 		defer endSession(ctx, session)
@@ -176,10 +176,10 @@ func withMovedHint(err error) error {
 // Within this time, the running hooks of the previous process have ten seconds to end.
 const takeoverTimeout = 30 * time.Second
 
-// holdMachineFolder locks a machine's directory for this process. This lock is not the machine's claim, which
-// is in the store. A daemon that systemd has started takes over from a process that systemd does not manage,
-// such as a process that bootstrap has started. It never takes over from a different service.
-func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
+// holdMachineDir locks a machine's directory for this process. This lock is not the machine's claim, which
+// is in the store. A daemon that systemd has started takes over from a process that does not belong to a
+// service of bijou, such as a process that bootstrap has started. It does not take over from such a service.
+func holdMachineDir(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
 	hold, err := process.Take(dir)
 	if err == nil {
 		return hold, nil
@@ -265,7 +265,7 @@ func RunProvisioner(c applet.Call) int {
 // different binary must continue its work.
 func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) error {
 	p := daemonFlags{Env: g.Env, Metrics: g.Metrics}
-	e, err := p.loadEnvironment()
+	e, err := p.loadEnvironment() // also sets p.State and p.Tools
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,8 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 			}
 			return nil
 		}
-		return h.run(ctx, s, newProvisionerRole(d, s, nil, e), awaitDrain)
+		var shared *state.SharedSession // nil, so that the provisioner opens its own session
+		return h.run(ctx, s, newProvisionerRole(d, s, shared, e), awaitDrain)
 	})
 }
 

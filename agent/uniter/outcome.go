@@ -18,12 +18,14 @@ import (
 // fail has succeeded.
 var errRecorded = errors.New("the hook's outcome has already been recorded")
 
-// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. If the same commit
-// can also begin the next hook, recordOutcome starts that hook. If the commit fails, recordOutcome returns an
+// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. If the store
+// refuses the hook's writes for good, the hook counts as failed. If the commit of a success has also begun
+// the next hook, recordOutcome starts that hook. If the commit must be tried again, recordOutcome returns an
 // error, and the caller can call it again.
 //
-// It commits nothing if the hook must run again: after an interruption without a reason, or if the unit has
-// lost the leadership that the hook's writes need.
+// If the hook must run again, recordOutcome commits nothing, and leaves the hook's operation in the store.
+// That is the case after an interruption without a reason, or if the unit has lost the leadership that the
+// hook's writes need. An action that lacks this leadership counts as failed instead.
 func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
 	u.lastHookEnd = r.endedAt
@@ -82,8 +84,10 @@ func (u *uniter) leaveInFlight() {
 }
 
 // finishOutcome ends the hook in flight after the commit of its outcome. err is the error of that commit, and
-// next is the hook that the same commit began, or nil. If the outcome is in the store, finishOutcome calls log
-// and starts next. If the commit must be tried again, finishOutcome returns err and changes nothing.
+// next is the hook that the same commit began, or nil. If the outcome is in the store, finishOutcome calls
+// log, and then starts next or releases the unit's ticket. If the commit failed because the unit is dead or
+// gone, finishOutcome only ends the hook and releases the ticket. If the commit must be tried again, it
+// returns err and changes nothing.
 func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
 	// A unit that was removed by force has no outcome to record. The next snapshot shows that the unit is
 	// gone. A gateway denies the writes of a unit that is dead or gone.
@@ -131,20 +135,20 @@ func explainRefusal(r *runningHook, err error) string {
 
 // commitSuccess commits the writes of a hook that has succeeded, its record in the history, and the workflow
 // after the hook. If mayContinue is true, the same transaction also begins the next hook, if there is one.
-// commitSuccess returns the settings that have changed, and the next hook or nil. The caller must start the
-// next hook.
+// commitSuccess returns the settings that have changed, and the next hook or nil. Unless there is an error,
+// the caller must start the next hook. The error is errRecorded if the outcome was recorded before.
 func (u *uniter) commitSuccess(
 	ctx context.Context,
 	r *runningHook,
 	mayContinue bool,
 ) (changes []hookctx.Change, next *runningHook, err error) {
-	record := r.runRecord("") // no failure
+	rec := r.runRecord("") // no failure
 	attempts := 0
 
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
 		attempts++
 		if attempts > 1 {
-			u.cache.invalidate() // it contains writes of an attempt that was not committed
+			u.cache.invalidate() // prepareNext may have applied the writes of the previous attempt to the cache
 			next = nil
 		}
 
@@ -154,7 +158,7 @@ func (u *uniter) commitSuccess(
 		if changes, err = r.ctx.AddTo(ctx, tx); err != nil {
 			return err
 		}
-		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {
+		if err := u.addRunRecord(tx, rec.withChanges(changes)); err != nil {
 			return err
 		}
 		if err := recordDone(tx, u.Unit, r.op.Hook, r.seenVersion()); err != nil {
@@ -171,7 +175,7 @@ func (u *uniter) commitSuccess(
 		return next.recordBegin(tx, u.Unit)
 	})
 
-	u.countRunRecord(record, err)
+	u.countRunRecord(rec, err)
 	return changes, next, err
 }
 
@@ -253,8 +257,9 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return recordStorageHook(tx, h)
 }
 
-// recordRelationHook records that a relation hook is done. It clears the relation's failure, and updates the
-// queue's entry of the member that the hook concerns.
+// recordRelationHook records that a relation hook is done. It marks the relation as up, or as ended after a
+// broken hook, and clears the relation's failure. It also updates the queue's entry of the member that the
+// hook concerns.
 func recordRelationHook(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
@@ -334,8 +339,8 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 
 // recordFailure puts the unit's workflow, or the hook's relation, into an error state. For an action it
 // records that the action has failed. A failed update-status hook causes no error state, since it runs again
-// at the next interval. If retry is true, the hook runs again after a backoff, unless an operator has
-// interrupted it.
+// at the next interval. If retry is true, a hook in an error state runs again after a backoff, unless an
+// operator has interrupted it.
 func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
 	if hook.IsAction(h) {
@@ -378,6 +383,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		w.State = errorState
 		w.Failure = failureAfter(w.Failure)
 		w.Failure.Charm = w.Charm
+		// If an operator resolves the failure, only a newer version makes the hook run again.
 		noteSeenVersion(w, op)
 	})
 }

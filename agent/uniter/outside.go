@@ -134,8 +134,9 @@ func (c command) end() server.CommandEnd {
 	return end
 }
 
-// findRelation returns the relation in which a command runs, with the remote unit. It returns an error if
-// c.Relation does not name exactly one relation of the unit, or if no remote unit can be chosen.
+// findRelation returns the relation in which a command runs, with the remote unit from chooseRemote. It
+// returns an error if c.Relation does not name exactly one relation of the unit, if c.RemoteService is not
+// the remote application of that relation, or if no remote unit can be chosen.
 func findRelation(records state.Uniter, c server.Command) (*actions.Relation, error) {
 	id, err := findRelationID(records.Relations, c.Relation)
 	if err != nil {
@@ -188,8 +189,9 @@ func isNamed(word string, id int, name string) bool {
 }
 
 // chooseRemote returns the remote unit of a command. If the command does not name a unit, it returns the
-// relation's only member, as Juju does. With Force, the named unit does not have to be a member, and without a
-// member chooseRemote returns an empty string.
+// relation's only remote unit, as Juju does. With Force, a named unit does not have to be in the relation. If
+// the command names no unit and the relation has none, Force makes chooseRemote return an empty string
+// instead of an error.
 func chooseRemote(members map[string]state.MemberState, c server.Command) (string, error) {
 	var units []string // the remote units that are in the relation
 	for _, name := range slices.Sorted(maps.Keys(members)) {

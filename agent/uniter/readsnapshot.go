@@ -14,8 +14,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// readSnapshot reads everything on which the next step of the named unit depends, in one view. madeHooks are
-// the files in the charm's hooks directory.
+// readSnapshot reads from the store everything on which the next step of the named unit depends, in one view.
+// madeHooks are the files in the charm's hooks directory.
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(name); err != nil {
 		return decide.Snapshot{}, err
@@ -25,7 +25,7 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	if err != nil {
 		return decide.Snapshot{}, err
 	}
-	known := decide.CharmHooks{Made: madeHooks} // without a URL, so the charm's hooks are read
+	known := decide.CharmHooks{Made: madeHooks} // Charm is empty, so the charm's hooks are read
 	s, err := readSurroundings(v, name, own, known)
 	if err != nil {
 		return s, err
@@ -42,8 +42,8 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 // unit's loop writes. The caller passes the latter as own. known holds the charm's hooks from the last read. For
 // a dead unit readSurroundings reads only the unit's record.
 //
-// The snapshot is gone only if the unit's own record is missing. Any other missing record is an error, since
-// the agent removes the directory of a unit that is gone.
+// If the unit's own record is missing, readSurroundings sets only Gone. No other missing record sets Gone,
+// since the agent removes the directory of a unit that is gone.
 func readSurroundings(
 	v *state.View,
 	name string,
@@ -143,7 +143,7 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	s.StatusInterval = env.StatusInterval()
 	s.HookTimeout = env.HookTimeout()
 	s.Environment = env
-	s.JujuVersion = service.PromisedVersion()
+	s.JujuVersion = service.PromisedVersion() // as the service's hooks see it
 	return service, nil
 }
 
@@ -219,18 +219,18 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 
 // readMember reads one member of a relation again. It replaces, inserts or deletes the member in the
 // snapshot, and keeps the members sorted: units by name and number, and then the remote service.
-func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
-	r, known := s.Relations[of.Relation]
+func readMember(v *state.View, s *decide.Snapshot, stale decide.Member) error {
+	r, known := s.Relations[stale.Relation]
 	if !known {
 		return nil // the relation is gone, or does not concern the unit
 	}
-	m, in, err := readMembership(v, of.Relation, of.Name)
+	m, in, err := readMembership(v, stale.Relation, stale.Name)
 	if err != nil {
 		return err
 	}
 
 	isMember := in && concernsUnit(s, r, m)
-	i, wasMember := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int {
+	i, wasMember := slices.BinarySearchFunc(r.Members, stale.Name, func(m state.Member, unit string) int {
 		return charm.CompareUnits(m.Unit, unit)
 	})
 	switch {
@@ -242,7 +242,7 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 		r.Members = slices.Delete(r.Members, i, i+1)
 	}
 
-	s.Relations[of.Relation] = r
+	s.Relations[stale.Relation] = r
 	return nil
 }
 
@@ -258,7 +258,7 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 		in = m.Version > 0
 	}
 
-	if v.Skips(err) { // the record is damaged
+	if v.Skips(err) { // the record is damaged, and the view reports that
 		return m, false, nil
 	}
 	return m, in, err
@@ -277,7 +277,8 @@ func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
 	return isGlobal || isService || m.Principal == r.Principal
 }
 
-// readLeader reads the service's leader, if the charm has a hook about leadership.
+// readLeader reads the service's leader and the version of the leader's settings, if the charm has a hook
+// about leadership.
 func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	if !s.Hooks.HasLeadership() {
 		return nil
@@ -293,8 +294,9 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	return err
 }
 
-// readSecrets reads the secrets that concern the unit. The leader also manages its service's secrets. If there
-// are no such secrets, readSecrets needs no round trip, since the indexes were prefetched with the unit's record.
+// readSecrets reads the records of the secrets that the unit has read or manages, and the ids of the secrets
+// that operators have granted to its service. The leader also manages its service's secrets. Without records
+// to read, readSecrets needs no round trip, since PrefetchUnit has already read the indexes and the leader.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
 	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {
@@ -322,7 +324,8 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 }
 
 // readCharmHooks returns the hooks of the charm with this URL. If known holds the hooks of the same charm, or
-// url is empty, it returns known. A charm with the same URL never changes.
+// url is empty, it returns known. A charm with the same URL never changes. If the store does not contain the
+// charm, readCharmHooks returns only the made hooks of known.
 func readCharmHooks(
 	v *state.View,
 	service state.Service,

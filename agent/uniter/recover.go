@@ -131,11 +131,14 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 		if agreed {
 			return nil
 		}
-		if err := u.watch.Renew(ctx, u.State, revision, []string{"restored"}, state.WatchUnit(u.Unit)); err != nil {
+
+		// renewWatch names its watches by ids, so it later replaces a watch with this name.
+		about := []string{"restored"}
+		if err := u.watch.Renew(ctx, u.State, revision, about, state.WatchUnit(u.Unit)); err != nil {
 			return err
 		}
 
-		u.Loop.MarkUnbounded()
+		u.Loop.MarkUnbounded() // the operator's answer can take any time
 		select {
 		case <-u.watch.Events():
 		case <-ctx.Done():
@@ -164,11 +167,12 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 		return true, 0, nil
 	}
 	if r.mark.Differs != "" {
-		return false, r.revision, nil // the difference is recorded, and the operator has not answered
+		return false, r.revision, nil // the operator has not answered: the answer removes the mark
 	}
 
+	// The agent trusts the directory of an adopted unit, and checks only its storage.
 	differs := ""
-	if !r.mark.Adopted { // otherwise only storage is checked
+	if !r.mark.Adopted {
 		if differs, err = r.known.compareFolder(u.Folder); err != nil {
 			return false, 0, err
 		}
@@ -271,7 +275,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	if err != nil {
 		return k, err
 	}
-	queued, err := actions.List(v, unit)
+	unitActions, err := actions.List(v, unit)
 	if err != nil {
 		return k, err
 	}
@@ -280,7 +284,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	for _, h := range history {
 		k.addEnded(h.ID, h.Ended)
 	}
-	for _, a := range queued {
+	for _, a := range unitActions {
 		if a.Run != "" { // also an action in flight, which compareFolder recognizes before the ended runs
 			k.addEnded(a.Run, a.Completed)
 		}
@@ -299,8 +303,9 @@ func (k *knownRuns) addEnded(id string, end time.Time) {
 	}
 }
 
-// compareFolder compares the unit's directory with its records. It returns a description of the difference,
-// or an empty string if there is none.
+// compareFolder checks that the unit's directory contains the charm, and that the directory's last run is
+// also the last run in the records. It returns a description of the difference, or an empty string if there
+// is none.
 func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	if k.charm != "" {
 		if _, err := os.Stat(f.Charm()); errors.Is(err, fs.ErrNotExist) {

@@ -23,12 +23,12 @@ const maxStderr = 500
 
 // runningHook is the hook in flight.
 type runningHook struct {
-	op     state.Op // as recorded in the store
-	facts  hookFacts
-	from   decide.Cause
-	queued []hook.Arrival    // arrivals to add to the queue when the hook begins
-	entry  state.MemberState // the queue's entry from which the hook comes; zero for other hooks
-	ctx    *hookctx.Context  // answers the hook's tools
+	op       state.Op // as recorded in the store
+	facts    hookFacts
+	from     decide.Cause
+	arrivals []hook.Arrival    // the arrivals to add to the queue when the hook begins
+	entry    state.MemberState // the queue's entry from which the hook comes; zero for other hooks
+	ctx      *hookctx.Context  // answers the hook's tools
 
 	output     actionOutput // the output of an action or a command
 	lastStderr string       // the last line with a letter on stderr, at most maxStderr bytes
@@ -70,7 +70,7 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	if s.From == decide.FromCrash {
 		u.logUnrecordedEnd(*snap.Uniter.Op)
 	}
-	u.logLeftOver(s, snap)
+	u.logLeftOver(s, snap) // warns about processes of the last attempt
 	u.spawn(ctx, r)
 	return nil
 }
@@ -134,11 +134,11 @@ func (u *uniter) renewSocket() error {
 
 // newRunningHook returns a hook that has not begun. It creates the hook's context and the operation to record.
 func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {
-	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, done: make(chan struct{})}
+	r := &runningHook{facts: facts, from: s.From, arrivals: snap.Queued, done: make(chan struct{})}
 	r.ctx = u.newContext(facts, &r.lastLogged)
 	r.entry = snap.Uniter.Members[s.Hook.Relation][hook.Member(s.Hook)]
 	r.op = state.Op{
-		ID:       server.NewClientID(),
+		ID:       server.NewClientID(), // a random id for the run, unrelated to ClientID
 		Hook:     s.Hook,
 		ClientID: server.NewClientID(),
 		Started:  now(),
@@ -159,19 +159,19 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 	u.hooksInTurn++
 }
 
-// recordBegin records in tx that the hook begins. It removes a queued hook from the queue, marks an action as
-// started, and clears an operator's request to retry the hook.
+// recordBegin records in tx that the hook begins. It first adds the arrivals to the queue. Then it removes a
+// queued hook from the queue, marks an action as started, or clears an operator's request to retry the hook.
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
 	hasEntry := r.from == decide.FromQueue && h.Kind != hook.Broken // a broken hook has no entry in the queue
 	// Read the entry and the workflow in one round trip. With arrivals, recordArrivals prefetches instead.
-	if hasEntry && len(r.queued) == 0 {
+	if hasEntry && len(r.arrivals) == 0 {
 		if err := tx.PrefetchMembers(unit, map[int][]string{h.Relation: {hook.Member(h)}}); err != nil {
 			return err
 		}
 	}
 
-	if err := recordArrivals(tx, unit, r.queued); err != nil {
+	if err := recordArrivals(tx, unit, r.arrivals); err != nil {
 		return err
 	}
 	if err := r.recordCause(tx, unit, hasEntry); err != nil {
@@ -182,8 +182,9 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 }
 
 // recordCause records that the cause of the hook has been handled: it marks an action as started, clears a
-// request to retry the hook, or removes the hook from its entry in the queue. It does nothing for hooks of the
-// workflow, for broken hooks that are not retries, and for hooks that run again after a crash.
+// request to retry the hook, or removes the hook from its entry in the queue. It does nothing for hooks of
+// the workflow, for broken hooks that are not retries, and for hooks that run again after a crash. hasEntry
+// is true if the hook comes from an entry in the queue.
 func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) error {
 	h := r.op.Hook
 	switch {
@@ -205,7 +206,7 @@ func (r *runningHook) recordCause(tx *state.Tx, unit string, hasEntry bool) erro
 // requested that the hook counts as done, takeRetry keeps this request: it came too late for this run, and
 // applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
-	if err := tx.PrefetchHook(unit, relation, ""); err != nil { // without a member, whose record stays
+	if err := tx.PrefetchHook(unit, relation, ""); err != nil { // no member: its record does not change
 		return err
 	}
 	u, err := tx.Unit(unit)
@@ -249,10 +250,10 @@ func resetBackoff(tx *state.Tx, unit string, relation int) error {
 }
 
 // startProcess runs the hook in a goroutine that closes r.done when the hook ends. The end of ctx does not
-// end the hook, since the loop decides when the hook must end.
+// end the hook, since the loop decides when the hook must end, and then calls r.interrupt or r.kill.
 func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
-	interrupted, interrupt := context.WithCancel(ctx) // the end of ctx also releases it
+	interrupted, interrupt := context.WithCancel(ctx) // r.kill also cancels it
 	r.interrupt = interrupt
 
 	env := r.facts.envFacts(u, r.op.ClientID)
@@ -269,7 +270,8 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 		Record:   u.Folder.ProcessPath(),
 		Begin:    func() { u.output.Note("INFO", r.op.Hook.Name, beginLine(r.op)) },
 		Output: func(s hookexec.Stream, at time.Time, line string) {
-			u.output.WriteAt(at, r.noteLine(s, line), r.op.Hook.Name, line)
+			level := r.noteLine(s, line)
+			u.output.WriteAt(at, level, r.op.Hook.Name, line)
 		},
 		Interrupt: interrupted.Done(),
 		Fault:     u.faultPoint,
@@ -360,8 +362,8 @@ func (u *uniter) clearRunning() {
 	u.running = nil
 }
 
-// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook. It also
-// renews the unit's socket, and the snapshot from which prepareNext decides.
+// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook. If it
+// returns true, it has renewed the unit's socket, and the snapshot from which prepareNext decides.
 func (u *uniter) mayContinue(ctx context.Context) bool {
 	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) {
 		return false
@@ -396,8 +398,8 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	if !ok {
 		return nil
 	}
-	// For other hooks beginHook does more before and after its commit than this commit can do: for a debug session
-	// it checks that the session still exists.
+	// Only beginHook checks that a debug session still exists, logs about the hook's last attempt, and handles a
+	// cancelled action.
 	isRoutine := s.From == decide.FromQueue || s.From == decide.FromWorkflow
 	if !isRoutine || snap.Debug != nil {
 		return nil

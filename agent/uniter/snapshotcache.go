@@ -49,8 +49,9 @@ func (c *snapshotCache) markStale(keys []string) {
 }
 
 // applyWrites applies the writes of the loop's own commit to the cached snapshot: to the records that only
-// the loop writes, and to the next action. If the commit has written another part of the snapshot,
-// applyWrites marks the rest as stale.
+// the loop writes, and to the next action. It adds the members in these records to the members to compare. If
+// the commit has written another part of the snapshot, or if the next action is not known, applyWrites marks
+// the rest as stale. If it cannot apply the writes, it invalidates the cache.
 func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
@@ -71,6 +72,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 			c.snap.Uncompared = nil // all members of the new relation must be compared
 			continue
 		}
+		// For the record of an entered relation the name is empty, so this adds no real member.
 		c.snap.Uncompared.Add(decide.Member{Relation: id, Name: member})
 	}
 
@@ -134,13 +136,14 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
-// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot. If the
-// watch has ended, or after an error, all parts are read again.
+// takeSnapshot reads again the parts of the cached snapshot that have changed, and returns the snapshot with
+// the current time and the state of the hook in flight. If the watch has ended, it reads all parts again. If
+// it returns an error, the next call reads all parts again.
 func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
 
 	keys, lost, err := u.watch.Take()
-	if lost {
+	if lost { // there is no watch, or it has ended
 		u.cache.invalidate()
 	}
 	u.cache.markStale(keys)
@@ -221,7 +224,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 // refreshMembers reads the stale members again into fresh: one by one, or all members if many are stale.
 func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) error {
 	if len(c.staleMembers) > maxSingleReads {
-		fresh.Uncompared = nil
+		fresh.Uncompared = nil // all members must be compared
 		return readMembers(v, fresh)
 	}
 
@@ -235,9 +238,10 @@ func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) er
 	return nil
 }
 
-// readRest returns a snapshot whose rest was read again. It copies the other parts from the cached snapshot.
-// If a relation was added or removed, it also reads all members, since the members of a new relation were not
-// watched.
+// readRest returns a snapshot whose rest was read again, as snapshotCache defines the rest. It copies the
+// other parts from the cached snapshot. If a relation was added or removed, it also reads all members, since
+// the members of a new relation were not watched. All members of the returned snapshot must be compared
+// again.
 func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(unit); err != nil {
 		return decide.Snapshot{}, err
@@ -267,9 +271,9 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 }
 
 // noteMadeHooks lists the files in the charm's hooks directory, and invalidates the cache if the list has
-// changed. The install hooks of many charms create symlinks to themselves there, as files for all other
-// hooks. Only hooks create such files, so noteMadeHooks lists the directory only at the agent's start and
-// after each hook.
+// changed. The install hooks of many charms create symlinks to themselves there, one for each other hook.
+// Only hooks create such symlinks, so noteMadeHooks lists the directory only at the agent's start and after
+// each hook.
 func (u *uniter) noteMadeHooks() {
 	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return

@@ -8,9 +8,10 @@ import (
 	"bijou/state"
 )
 
-// bindStorage creates the storage's directory and binds the directory to its location in the unit. Before it
-// creates the directory, it checks that the path is free, and commits that the directory can exist from now
-// on. So it never uses a directory that does not belong to the storage.
+// bindStorage creates the storage's directory, binds the directory to its location in the unit, and records
+// the location. If s.Made is false, no directory of the storage can exist yet. bindStorage then first checks
+// that the path is free, and commits that the directory can exist from now on. So it never uses a directory
+// that does not belong to the storage.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
 	defer func() {
 		if err != nil {
@@ -40,9 +41,9 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 }
 
 // rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It does
-// so once, before any hook of this agent runs. It skips storage that is not bound yet, and storage that only has
-// to be released. It returns an error if binding fails, except for storage that the unit must give up soon. For
-// such storage it only logs the failure.
+// so once, before any hook of this agent runs. It skips storage that is not bound yet, and storage that only
+// has to be released. It returns an error if binding fails. For storage that is detaching, and for a unit
+// that is not alive, it only logs the failure, since the unit must release the storage soon.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil

@@ -86,12 +86,13 @@ type uniter struct {
 }
 
 // Run takes the unit through its life. It returns nil once the unit is gone, an error that wraps ctx.Err()
-// once ctx is done, or [state.ErrStoreGone] if the store no longer exists.
+// once ctx is done, or [state.ErrStoreGone] if the store no longer exists. It also returns an error if it
+// cannot prepare the unit's directory or socket.
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that Run
 // kills the hook's process group and commits none of its changes, and the next agent runs the hook again. If
-// ctx is done because of [state.ErrClaimLost], Run signals the hook to end immediately, and commits none of
-// its changes.
+// the hook is an action, Run instead commits that it has failed. If ctx is done because of
+// [state.ErrClaimLost], Run signals the hook to end immediately, and commits none of its changes.
 func Run(ctx context.Context, o Options) error {
 	lock, err := o.Folder.Lock(ctx, o.Log)
 	if err != nil {
@@ -118,7 +119,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 
 	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, hookLock: hookLock, lastHookEnd: time.Now()}
-	u.Update = u.commit
+	u.Update = u.commit // also updates the loop's cache
 	u.output = o.Logs.Open(o.Unit, o.Folder.Log())
 	defer u.close()
 	defer u.clearMetrics()
@@ -139,7 +140,8 @@ func (u *uniter) close() {
 
 // run is the unit's loop. It waits until the unit's directory agrees with restored records, recovers from an
 // agent that died, and then takes one step after another. After an error it retries, with a pause that grows
-// each time. It returns nil once the unit is gone, or the errors that Run returns.
+// each time. It returns nil once the unit is gone, an error that wraps ctx.Err() once ctx is done, or
+// [state.ErrStoreGone].
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential
@@ -152,15 +154,16 @@ func (u *uniter) run(ctx context.Context) error {
 			return errors.Join(ctx.Err(), endErr)
 		}
 		if finished || errors.Is(err, state.ErrStoreGone) {
-			u.killHook()
+			u.killHook() // its outcome can no longer be recorded
 			return err
 		}
 
 		if err == nil {
 			retry.Reset()
+			var noRetry time.Time // the loop does not pause
 			// Without the secret keys the steps succeed, but hooks that use secrets fail. The status shows
 			// that.
-			u.NoteAttempt(ctx, u.checkSecretKeys(ctx), time.Time{})
+			u.NoteAttempt(ctx, u.checkSecretKeys(ctx), noRetry)
 			continue
 		}
 
@@ -190,7 +193,8 @@ func (u *uniter) advance(ctx context.Context) (finished bool, err error) {
 	return u.runStep(ctx)
 }
 
-// runStep decides on one step and executes it. finished is true once the unit is gone.
+// runStep records the outcome of a hook that has ended. If there is none, it decides on one step and executes
+// it. finished is true once the unit is gone.
 func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if u.running != nil && u.running.hasEnded() {
 		return false, u.recordOutcome(ctx)
@@ -260,9 +264,9 @@ const maxTurn = 5 * time.Second
 
 // beginTurn takes hookLock unless the unit already holds it, and reports whether a hook can run. No hook can
 // run while the unit is quiesced.
-func (u *uniter) beginTurn() (bool, error) {
+func (u *uniter) beginTurn() (canBegin bool, err error) {
 	if !u.turnBegan.IsZero() {
-		return true, nil
+		return true, nil // the unit holds hookLock
 	}
 	locked, err := u.hookLock.TryBegin()
 	if err != nil {
@@ -318,8 +322,8 @@ func (u *uniter) waitForChange(
 	if u.running != nil {
 		ended = u.running.done
 	}
-	u.Loop.MarkUnbounded()
 
+	u.Loop.MarkUnbounded() // the wait can take any time
 	select {
 	case <-u.watch.Events():
 	case <-granted:
@@ -333,8 +337,8 @@ func (u *uniter) waitForChange(
 }
 
 // renewWatch watches all records on which the unit's steps depend, after the given revision. It keeps the
-// current watch if the unit's relations, secrets and storage are still the same. For a dead unit it watches only
-// the unit itself.
+// current watch if the unit's relations, secrets and storage are still the same. For a dead unit, a watch of
+// only the unit itself is enough.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	if snap.Unit.Life == state.Dead {
 		return u.watch.Renew(ctx, u.State, revision, nil, state.WatchUnit(u.Unit))

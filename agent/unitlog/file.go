@@ -37,6 +37,8 @@ func (f *logFile) rotateAbove(limit int64) error {
 
 // write appends a message to the file. It hides secrets, since operators share log files. Each line of a
 // message begins with the message's time, level and hook, so that it cannot be mistaken for another message.
+// If the open file is too large, write first renames it and begins a new one. Without a path, write does
+// nothing.
 func (f *logFile) write(l logs.Line) error {
 	if f.path == "" {
 		return nil
@@ -76,7 +78,7 @@ func formatLine(l logs.Line) string {
 	return b.String()
 }
 
-// openFile opens the file for appending, and reads its size.
+// openFile opens the file for appending, or creates it, and sets f.handle and f.size.
 func (f *logFile) openFile() error {
 	opened, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {

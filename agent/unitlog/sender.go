@@ -109,7 +109,7 @@ func (s *Sender) take() (group []*Log) {
 	s.waiting = s.waiting[n:]
 	s.running = n > 0
 	if len(s.waiting) > 0 {
-		s.wake()
+		s.wake() // the next batch must not wait for batchDelay
 	}
 
 	return group

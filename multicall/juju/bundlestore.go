@@ -104,9 +104,10 @@ func (c deployCmd) newFinder(
 		f.given = map[string]string{}
 	}
 
-	// Of the service, wishFor reads only whether it accepts other series.
-	service := state.Service{ForceSeries: liftedBy(c.Force, c.ForceSeries).Series || deployed.ForceSeries}
-	// The application's own base comes first, then the bundle's, and then the base of the existing service.
+	acceptsOtherSeries := liftedBy(c.Force, c.ForceSeries).Series || deployed.ForceSeries
+	// This service has no constraints, so those of the environment or this host determine the wish's architecture.
+	service := state.Service{ForceSeries: acceptsOtherSeries}
+	// The application's own base or series comes first, then the bundle's, and then the existing service's base.
 	base := cmp.Or(a.Base, a.Series, b.Base, b.Series, deployed.Origin.Base)
 	f.wish = f.wishFor(service, base)
 	f.wish.Name = name
@@ -167,6 +168,7 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
 		isInStore := func(name, _ string) bool { return f.picked[name] > 0 }
 		maps.DeleteFunc(files, isInStore)
+		// All remaining files are the bundle's, so change needs no release.
 		return e.change(step, files, nil)
 	}
 
@@ -190,9 +192,9 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 // deployFromStore downloads an application's charm and resources, and deploys it. In a rehearsal it downloads
 // nothing.
 func (e bundleExecutor) deployFromStore(f *storeFinder, d deployment) error {
-	// A rehearsal needs only the store's description of the charm, and no files of resources.
 	d.release = f.release
 	d.channel = f.channel
+	// A rehearsal needs only the store's description of the charm, and no files of resources.
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
 		return d.run()
 	}

@@ -30,7 +30,7 @@ func (c cancelTaskCmd) Run(o *operator) error {
 			return actions.Cancel(tx, n, time.Now())
 		}
 
-		// Since the kind has no remove, removeAll runs check on all actions in one transaction.
+		// Since the kind has no remove, check itself cancels the actions, all in one transaction.
 		return c.removeAll(o, s,
 			removalKind{name: "action", outcome: "is cancelled, or will be ended if it is running", check: cancel}, ids)
 	})

@@ -98,8 +98,8 @@ func describeForeignKernel(provider string, _ bool) string {
 }
 
 // noteCalls warns if the charm calls programs of Juju that its machines do not have, or performs operations
-// that its machines do not support. Machines of all providers except local have Juju's programs. It prints no
-// warning for a charm that only includes a library for snaps or kernel modules.
+// that its machines do not support. Machines of all providers except local have Juju's programs. noteCalls
+// prints no warning for a charm that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
 	provider := "" // unknown, if the environment cannot be read
 	if e, err := o.home.Choose(o.name); err == nil {
@@ -108,7 +108,8 @@ func (o *operator) noteCalls(charmDir string) {
 
 	for _, call := range jujuCalls() {
 		installed, _ := filepath.Glob(call.paths) // fails only for an invalid pattern
-		// The warning names one file, and does not show the text that was found in it.
+		// The warning names one file, and does not show the text that was found in it. The pattern is the same
+		// for code and for YAML files.
 		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
 		if provider == state.ProviderLocal && len(installed) == 0 && len(names) > 0 {
 			o.note("warning: the charm's %s calls %s, which does not exist on this host; to install it: sudo bijou install --jujud",
@@ -134,9 +135,9 @@ func (o *operator) noteCalls(charmDir string) {
 }
 
 // findInCode searches a charm's files for the pattern, or for inYAML in YAML files. It returns the names of
-// up to maxFiles files in which it finds the pattern. signs describes, for each name, the text that was
-// found. findInCode skips documentation, large files, hidden directories, and directories whose name is in
-// skippedDirs.
+// up to maxFiles files in which it finds the pattern, relative to charmDir. signs describes, for each name,
+// the text that was found. findInCode skips documentation, large files, hidden directories, and directories
+// whose name is in skippedDirs.
 func findInCode(
 	charmDir string,
 	pattern, inYAML func() *regexp.Regexp,
@@ -152,8 +153,8 @@ func findInCode(
 			// The charm may have directories and files that cannot be read.
 			return nil
 		}
-		isSkipped := d.Name()[0] == '.' || slices.Contains(skippedDirs, d.Name())
-		if d.IsDir() && path != charmDir && isSkipped {
+		isSkippedName := d.Name()[0] == '.' || slices.Contains(skippedDirs, d.Name())
+		if d.IsDir() && path != charmDir && isSkippedName {
 			return filepath.SkipDir
 		}
 

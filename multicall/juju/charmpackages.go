@@ -54,10 +54,11 @@ func missingPackages(charm fs.FS) (lacking []string) {
 
 	has := map[string]bool{}
 	for _, pattern := range []string{"lib/*", "venv/*", "venv/lib/python3*/site-packages/*"} {
-		// Match fails only for an invalid pattern.
+		// Glob fails only for an invalid pattern.
 		files, _ := fs.Glob(charm, pattern)
 		for _, file := range files {
 			name := filepath.Base(file)
+			// The directory of a package's metadata also shows that the charm has the package.
 			if m := packageInfo().FindStringSubmatch(name); m != nil {
 				name = m[1]
 			}

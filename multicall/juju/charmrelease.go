@@ -34,9 +34,10 @@ func (r *charmRelease) isLocal() bool { return r.File.Charm != nil }
 
 // origin returns the origin to record for a service that runs this release on machines of the series. channel
 // is the channel that the service follows if the release has no channel of its own. origin uses the series only
-// if the release has no base of its own. Both are ignored for a charm on this host.
+// if the release has no base of its own. For a charm on this host, it uses neither channel nor series.
 func (r *charmRelease) origin(channel, series string) state.Origin {
 	if r.isLocal() {
+		// The URL of a file on this host is its path.
 		return state.Origin{Repository: r.repository, Path: r.File.URL, Series: r.found.Series, Name: r.Name}
 	}
 
@@ -78,7 +79,7 @@ func (r *charmRelease) baseFor(series string) charmsource.Base {
 	return chosen
 }
 
-// put stores the charm's archive, and returns the record of the charm under the URL. It packs a charm of this
+// put stores the charm's archive, and returns a record of the charm with the given URL. It packs a charm of this
 // host. For a charm of the store, the caller must call download first, except in a rehearsal. In a rehearsal,
 // put assumes that the environment has the archive of a charm of the store.
 func (r *charmRelease) put(o *operator, s state.Writer, url charm.URL) (state.Charm, error) {
@@ -125,13 +126,15 @@ func (r *charmRelease) record(url charm.URL, c *charm.Charm, sum string, size in
 		return record
 	}
 
+	// DefaultChannel has no track. For it, the store chooses the charm's default track.
+	isDefault := r.Channel != "" && r.asked == charmsource.DefaultChannel
 	record.Store = &state.StoreCharm{
 		Store:    state.StoreCharmhub,
 		ID:       r.ID,
 		Name:     r.Name,
 		Revision: r.Revision,
 		Channel:  r.Channel,
-		Default:  r.Channel != "" && r.asked == charmsource.DefaultChannel, // Channel is the charm's default channel
+		Default:  isDefault,
 		SHA384:   r.sha384,
 	}
 	for _, b := range r.Bases {
@@ -168,7 +171,7 @@ func (r *charmRelease) markDownloaded(given []resources.Resource) {
 }
 
 // readDescription sets r.found to the charm as described by the store, without a download. It returns an error if
-// the charm is too large, or is for Kubernetes.
+// the charm is too large or is for Kubernetes, or if the description is invalid.
 func (r *charmRelease) readDescription() error {
 	if r.File.Size > charm.MaxPacked {
 		return fmt.Errorf("revision %d of charm %q is larger than the limit of %d MiB",
@@ -260,7 +263,7 @@ func (r *charmRelease) download(o *operator, scratch string) error {
 		return err
 	}
 
-	c.Revision = r.Revision
+	c.Revision = r.Revision // the store's, instead of the revision in the archive
 	r.archive = archive
 	r.sha384 = sha384
 	r.found = charm.Found{Charm: c, Path: dir, Series: r.found.Series}

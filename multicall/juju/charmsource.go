@@ -30,9 +30,9 @@ func (c charmSource) isPath() bool {
 }
 
 // storeName returns the name of a charm or bundle in the store, if the operator named one as ch:NAME, or as
-// NAME without a repository. It returns an error if NAME after ch: is invalid. It also returns an error if a NAME
-// without ch: is also a bundle, a charm or an archive here, since the operator may mean either. verb is the juju
-// command, for messages.
+// NAME without a repository. It returns an error if NAME after ch: is invalid. For a NAME without
+// ch:, it returns an error if a bundle, a charm or an archive here has that name, since the operator may mean
+// either. verb is the juju command, for messages.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
 	name, isStore = strings.CutPrefix(c.name, "ch:")
 	if isStore {

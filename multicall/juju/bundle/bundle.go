@@ -88,14 +88,15 @@ type Files struct {
 	FromStore func(charm string) bool
 }
 
-// parser builds a bundle from its files, and collects all errors in them.
+// parser builds a bundle from its files, and collects the errors in them. A place is a text such as
+// `application "a": option "b"`.
 type parser struct {
 	*Bundle
 	files    Files
 	path     string             // the file that is being read
 	outside  map[string]string  // files outside of the directory, by the place of the option or resource that names them
 	includes map[string]include // options whose values are in files, by the place of the option
-	errs     []error            // a place is a text such as `application "a": option "b"`
+	errs     []error
 }
 
 // include is an option whose value is in a file.
@@ -113,11 +114,12 @@ func (p *parser) refuse(format string, args ...any) {
 }
 
 // Parse reads the bundle at the first path, and applies the overlays at the other paths to it, one after the
-// other. The paths must be absolute. An overlay changes an application key by key, and null removes a key. An
-// overlay's relations are added, and its machines replace the previous ones.
+// other. The paths must be absolute. An overlay changes an application key by key, and null removes an
+// application or an option. An overlay's relations are added, and its machines replace the previous ones.
 //
-// Parse stops at the first file that it cannot read or parse. It returns all other errors in the bundle as one
-// error, up to a limit. If there is an error, it also returns the part of the bundle that it has read.
+// Parse stops at the first path whose file it cannot read or parse, and returns only that error. Otherwise it
+// returns the errors in the bundle as one error, up to a limit. With an error, it also returns the part of the
+// bundle that it has read.
 func Parse(files Files, paths ...string) (*Bundle, error) {
 	p := &parser{
 		Bundle:   &Bundle{Applications: map[string]*Application{}},
@@ -150,7 +152,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	}
 	// A part that has an error is missing, so further checks would report errors that only follow from it.
 	if len(p.errs) == 0 {
-		p.check()
+		p.checkContradictions()
 		p.dropUnsupported()
 	}
 
@@ -208,6 +210,7 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	earlierResources := maps.Clone(a.Resources)
 	// Keys that this file does not have keep their values.
 	if err := charm.DecodeYAML(n, a); err != nil {
+		// The checks below continue with the keys that could be decoded.
 		p.refuse("%s: application %q: %w", p.path, name, err)
 	}
 
@@ -288,7 +291,7 @@ func (p *parser) resolveResources(appPlace string, a *Application, earlier map[s
 	for _, resource := range slices.Sorted(maps.Keys(files)) {
 		value := files[resource]
 		place := fmt.Sprintf("%s: resource %q", appPlace, resource)
-		// This file replaces a revision from an earlier file.
+		// The map files keeps no revisions, so this file replaces a revision from an earlier file.
 		delete(a.Revisions, resource)
 
 		revision, err := strconv.Atoi(value)
@@ -324,24 +327,24 @@ func (p *parser) resolvePath(path string) string {
 func (p *parser) resolveContent(path, place string) string {
 	path = p.resolvePath(path)
 	delete(p.outside, place)
-	if destination, isOutside := p.leavesFolder(path); isOutside {
+	if destination, isOutside := p.leavesDir(path); isOutside {
 		p.outside[place] = destination
 	}
 	return path
 }
 
-// leavesFolder reports whether an absolute path leads out of the directory of the current file, possibly
-// through symlinks. The result destination describes where the path leads. It is the path itself and, if
-// there are symlinks, their target.
-func (p *parser) leavesFolder(path string) (destination string, isOutside bool) {
-	folder := filepath.Dir(p.path)
+// leavesDir reports whether an absolute path leads out of the directory of the current file, possibly through
+// symlinks. The result destination describes where the path leads. It is the path itself and, if there are
+// symlinks, their target.
+func (p *parser) leavesDir(path string) (destination string, isOutside bool) {
+	dir := filepath.Dir(p.path)
 	target := filepath.Clean(path)
 	if resolve := p.files.Resolve; resolve != nil {
-		folder = resolve(folder)
+		dir = resolve(dir)
 		target = resolve(target)
 	}
 
-	relative, err := filepath.Rel(folder, target)
+	relative, err := filepath.Rel(dir, target)
 	isOutside = err != nil || relative == ".." || strings.HasPrefix(relative, "../")
 	if target != filepath.Clean(path) {
 		return fmt.Sprintf("%s, which is %s", path, target), isOutside
@@ -382,7 +385,8 @@ func textNode(text string) yaml.Node {
 	return yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// addRelation adds relations from a pair of endpoints, or from one endpoint with a list of others.
+// addRelation adds relations from a pair of endpoints, or from one endpoint with a list of others. If the node
+// has a different form, it adds an error.
 func (p *parser) addRelation(n *yaml.Node) {
 	var ends []charm.Strings
 	err := charm.DecodeYAML(n, &ends)

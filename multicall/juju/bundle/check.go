@@ -25,9 +25,9 @@ const (
 // noEffect is the reason for keys that bijou does not need.
 const noEffect = "no effect"
 
-// foreignKeys returns the keys of Juju's bundles that bijou accepts without using them, with the reason. The
-// reason is "" for keys that are only for human readers, noEffect for keys that bijou does not need, and
-// otherwise a feature that bijou does not have.
+// foreignKeys returns the keys of Juju's bundles that bijou knows and does not use, each with the reason. The
+// reason is "" for keys that are only for human readers, and noEffect for keys that bijou does not need. For
+// keys that request a missing feature, it is a clause for the bundle's Missing.
 func foreignKeys() map[string]string {
 	const (
 		kubernetes = "bijou does not use Kubernetes"
@@ -57,8 +57,8 @@ func foreignKeys() map[string]string {
 
 // checkKeys checks the keys of a part of the bundle that its struct does not have. The argument where names
 // the part, others contains these keys, and known is a value of the struct. For a key that Juju's bundles do
-// not have either, checkKeys adds an error. It adds the other keys to the bundle's Ignored or Missing, unless
-// they are only for human readers.
+// not have either, checkKeys adds an error. It adds keys without effect to the bundle's Ignored, and keys that
+// request a missing feature to Missing, unless their value is null or false.
 func (p *parser) checkKeys(where string, others map[string]yaml.Node, known any) {
 	foreign := foreignKeys()
 	knownKeys := slices.Sorted(maps.Keys(foreign))
@@ -88,8 +88,9 @@ func (p *parser) checkKeys(where string, others map[string]yaml.Node, known any)
 	}
 }
 
-// check adds an error for each contradiction in the bundle.
-func (p *parser) check() {
+// checkContradictions adds errors for applications, machines and relations that contradict other parts of the
+// bundle, or that cannot be deployed.
+func (p *parser) checkContradictions() {
 	if len(p.Applications) == 0 {
 		p.refuse("the bundle has no application")
 	}
@@ -128,8 +129,8 @@ func (p *parser) check() {
 	}
 }
 
-// checkApplication adds an error for the first contradiction in an application. The argument unitsLeft is the
-// number of units that the bundle can have in addition to those of the applications before it.
+// checkApplication adds an error for the first problem that it finds in an application. The argument unitsLeft is
+// the number of units that the bundle can have in addition to those of the applications before it.
 func (p *parser) checkApplication(name string, a *Application, unitsLeft int) {
 	err := charm.CheckService(name)
 	switch {
@@ -151,7 +152,8 @@ func (p *parser) checkApplication(name string, a *Application, unitsLeft int) {
 // isNumberOfUnits reports whether an application can have n units if the bundle can have unitsLeft more units.
 func isNumberOfUnits(n, unitsLeft int) bool { return n >= 0 && n <= unitsLeft }
 
-// checkPlaces adds an error for each of the application's places that is not in the bundle.
+// checkPlaces adds an error for each of the application's places that names a machine or an application that
+// the bundle does not have.
 func (p *parser) checkPlaces(name string, places []string) {
 	for _, to := range places {
 		if to == placeNew || isContainer(to) {
@@ -226,8 +228,9 @@ func (p *parser) dropContainers(name string, a *Application) {
 	}
 }
 
-// CheckSecrets returns an error if the bundle changes an option to a secret that does not exist, or that is
-// not granted to the application. It returns all such errors as one.
+// CheckSecrets returns an error if the bundle changes an option of the type secret to a value that
+// [state.View.CheckSecretOption] refuses, such as a secret that does not exist or is not granted to the
+// application. A new application needs no grant yet. CheckSecrets returns the errors for all options as one.
 func (c *Comparison) CheckSecrets(v *state.View) error {
 	var errs []error
 	for _, name := range c.names {
@@ -240,8 +243,8 @@ func (c *Comparison) CheckSecrets(v *state.View) error {
 			if value == w.have.Options[option] {
 				continue
 			}
-			// A new application needs no grant yet.
-			if err := v.CheckSecretOption(name, option, value, !w.exists); err != nil {
+			isNew := !w.exists
+			if err := v.CheckSecretOption(name, option, value, isNew); err != nil {
 				errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 			}
 		}

@@ -57,8 +57,8 @@ type wanted struct {
 }
 
 // Compare compares a bundle with an environment. The argument found contains the charm and the resources of
-// each application. It returns one error with all obstacles to a deployment. It returns a valid comparison
-// even with an error.
+// each application. It returns one error with all obstacles to a deployment that it finds. It leaves secrets to
+// [Comparison.CheckSecrets]. With an error, the comparison is incomplete.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
 	c := &Comparison{
 		Bundle: b,
@@ -131,8 +131,8 @@ func (c *Comparison) compareRelations() error {
 }
 
 // resolveApplication sets the constraints, series, options and storage of w. It also checks the application's
-// charm, trust, size and resources. It returns the errors of all checks. Elements for checks that passed are
-// nil.
+// charm, trust and resources, the size of its records, and that a subordinate has no units of its own. It
+// returns the errors of all checks. Elements for checks that passed are nil.
 func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 	if w.Constraints != nil {
 		asked, err := constraints.Parse(*w.Constraints)
@@ -198,7 +198,8 @@ func (w *wanted) checkSize(name string) error {
 }
 
 // checkCharm returns an error if the application's charm does not support the series, or needs features that
-// bijou does not have. This is the error that juju deploy or juju refresh would return.
+// bijou does not have. It accepts what the operator forces, or has forced for the existing service. This is
+// the error that juju deploy or juju refresh would return.
 func (c *Comparison) checkCharm(w *wanted) error {
 	service := w.have.Service
 	service.Series = w.series
@@ -217,8 +218,10 @@ func (c *Comparison) checkCharm(w *wanted) error {
 }
 
 // chooseSeries returns the series of an application. The application's own series takes precedence, then the
-// charm's, then the bundle's, then that of the existing service, and then the environment's choice. It
-// returns an error if the existing service has a different series or is being destroyed.
+// charm's, then the bundle's, then that of the existing service, and then the environment's choice. If
+// machines cannot have the series that the bundle requires, [state.Environment.ChooseSeries] returns the
+// default series or an error. chooseSeries also returns an error if the existing service has a different
+// series or is being destroyed.
 func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	series, err := c.requiredSeries(w)
 	if err != nil {
@@ -264,8 +267,9 @@ func (c *Comparison) requiredSeries(w *wanted) (string, error) {
 }
 
 // machineSpec returns the machine to create for the machine with this number in the bundle. If the bundle
-// gives no series for a new machine, it has the series of the applications on it. It returns an error if
-// these series differ.
+// gives no series for a new machine, it has the series of the applications on it. It returns an error if the
+// machine's constraints or series are invalid, or if an application on a new machine needs a series that differs
+// from the machine's or from that of another application.
 func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	m := c.Machines[id]
 	asked, constraintsErr := constraints.Parse(m.Constraints)
@@ -278,7 +282,7 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	}
 
 	spec := state.Machine{Constraints: asked, Series: series}
-	// An existing machine keeps its series.
+	// An existing machine keeps its series, so the applications on it need no comparison here.
 	if c.matched.machines[id] != "" {
 		return spec, nil
 	}
@@ -313,7 +317,7 @@ func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 // findRelation returns the environment's relation between these endpoints. The result exists is false if
 // there is none.
 func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, exists bool) {
-	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return isSame(r.Endpoints, ends) })
+	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return haveSameEnds(r.Endpoints, ends) })
 	if i < 0 {
 		return r, false
 	}
@@ -322,11 +326,11 @@ func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, exis
 
 // containsEnds reports whether one of the relations has these endpoints.
 func containsEnds(relations [][]state.Endpoint, ends []state.Endpoint) bool {
-	return slices.ContainsFunc(relations, func(other []state.Endpoint) bool { return isSame(ends, other) })
+	return slices.ContainsFunc(relations, func(other []state.Endpoint) bool { return haveSameEnds(ends, other) })
 }
 
-// isSame reports whether two relations have the same endpoints, in any order.
-func isSame(ends, others []state.Endpoint) bool {
+// haveSameEnds reports whether two relations have the same endpoints, in any order.
+func haveSameEnds(ends, others []state.Endpoint) bool {
 	if len(ends) != len(others) {
 		return false
 	}

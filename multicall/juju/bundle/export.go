@@ -18,7 +18,8 @@ import (
 
 // Export returns a bundle that describes the environment. The bundle's charms and resources are the files, or
 // the releases in the store, from which the environment's charms and resources came. The result omitted
-// describes the facts that a bundle cannot express, one in each element.
+// describes the facts that a bundle cannot express, one in each element. Export also leaves out machines
+// without exported units, and relations that are being destroyed, which omitted does not describe.
 func Export(e Environment) (b *Bundle, omitted []string) {
 	b = &Bundle{Applications: map[string]*Application{}, Machines: map[string]Machine{}}
 	numbers := e.numberMachines()
@@ -58,6 +59,7 @@ func Export(e Environment) (b *Bundle, omitted []string) {
 	}
 
 	for _, r := range e.Relations {
+		// A new service gets its peer relations by itself.
 		if r.Life == state.Alive && !r.IsPeer() {
 			b.Relations = append(b.Relations, formatEnds(r.Endpoints))
 		}
@@ -111,8 +113,8 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 			a.Base = s.Origin.Base
 		}
 	}
-	if limits := s.Constraints.String(); limits != "" {
-		a.Constraints = &limits
+	if constraints := s.Constraints.String(); constraints != "" {
+		a.Constraints = &constraints
 	}
 	if s.Exposed {
 		a.Expose = &s.Exposed
@@ -170,6 +172,7 @@ func (e Environment) numberMachines() map[string]string {
 		}
 
 		for _, u := range s.Units {
+			// u.Place is empty if no bundle has added the unit.
 			number := cmp.Or(u.Place, u.Machine)
 			knownNumber := numbers[u.Machine]
 			hasTwoNumbers := knownNumber != "" && knownNumber != number
@@ -246,7 +249,7 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 	return e, nil
 }
 
-// readService reads a service with its charm, options, resources and living units.
+// readService reads a service with its charm, options and resources, and its living units except subordinates.
 func readService(v *state.View, s state.Service) (Service, error) {
 	c, err := v.Charm(s.Charm)
 	if err != nil {

@@ -117,9 +117,10 @@ func (w *wanted) plan(name string) (steps []Step) {
 	return steps
 }
 
-// addSettings adds to a step the settings that differ from those of the existing service: options, resources,
-// constraints and storage. It returns a description of each change. Options and storage that the bundle does not
-// name keep their values.
+// addSettings adds to a step the settings that differ from those of the existing service: options, resources
+// and constraints. If any storage differs, it adds all of w.storage, which replaces the service's storage. It
+// returns descriptions of the added settings, which leave out storage that the bundle does not name. Options
+// that the bundle does not name keep their values.
 func (w *wanted) addSettings(step *Step) (changes []string) {
 	step.Options = map[string]any{}
 	for _, option := range slices.Sorted(maps.Keys(w.options)) {
@@ -168,7 +169,7 @@ func (w *wanted) addAccess(step *Step) (changes []string) {
 
 // planUnits returns the steps that add the application's missing units. If isBeside is true, it plans only
 // the units that are placed beside a unit. Otherwise it plans only the other units. One step adds consecutive
-// units that have the same place, if that place is not a certain machine.
+// units that have the same place, if that place names neither a machine nor a unit.
 func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 	for i, place := range c.matched.places[name] {
 		exists := c.matched.taken[name][i]
@@ -307,8 +308,8 @@ type matching struct {
 
 // match finds the bundle's machines and units among the existing ones. The argument places contains the
 // resolved places of each application. A unit's record contains the number of its machine in the bundle that
-// added the unit. For a unit that an operator added, the machine's own number counts. In a local environment,
-// the bundle's machine 0 is machine 0 unless it has constraints.
+// added the unit. match first finds machines by these numbers, and then by the machines' own numbers. In a local
+// environment, the bundle's machine 0 is the existing machine 0, unless the bundle gives it constraints.
 func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	m := matching{
 		places:   places,
@@ -342,7 +343,7 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 		// First the units on the right machines, and then those that can be on any machine.
 		hasMachine,
 		isOpenPlace,
-		// The previous turn may have assigned machines of units beside which other units are placed.
+		// The previous turn may have found the machines of units beside which other units are placed.
 		hasMachine,
 		// A unit on a wrong machine also counts as existing, since units are not moved.
 		func(string) bool { return true },
@@ -357,7 +358,8 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 
 // takeMachines assigns the machines of an application's units to machines of the bundle, by the number that
 // numberOf returns. It skips a number that is not one of the application's places. It also skips numbers and
-// machines that are already assigned. The argument usedMachines contains the assigned machines.
+// machines that are already assigned. The argument usedMachines contains the assigned machines, to which
+// takeMachines adds its own.
 func (m matching) takeMachines(
 	name string,
 	units []state.Unit,
@@ -375,8 +377,9 @@ func (m matching) takeMachines(
 	}
 }
 
-// takePlaces assigns units to the free places of an application that accepts selects. A place with an
-// existing machine gets only a unit on that machine. takePlaces returns the units that it has not assigned.
+// takePlaces assigns units to those free places of an application for which accepts returns true. A place with
+// an existing machine gets only a unit on that machine. takePlaces removes the assigned units from the slice
+// units, and returns the rest.
 func (m matching) takePlaces(name string, units []state.Unit, accepts func(place string) bool) []state.Unit {
 	for i, place := range m.places[name] {
 		if m.taken[name][i] || !accepts(place) {
@@ -400,9 +403,9 @@ func (m matching) takePlaces(name string, units []state.Unit, accepts func(place
 	return units
 }
 
-// chooseStorage sets w.storage, the directives for the application's new units. The bundle's directives
-// override those of the existing service. It drops directives of the existing service for storage that the
-// new charm does not have.
+// chooseStorage sets w.storage, the directives for the application's new units. If the bundle has no directives,
+// an existing service keeps all of its own. Otherwise the bundle's directives override the service's. chooseStorage
+// then also drops directives of the service for storage that the new charm does not have.
 func (w *wanted) chooseStorage() error {
 	if w.exists && len(w.Application.Storage) == 0 {
 		w.storage = w.have.Storage

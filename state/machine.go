@@ -154,9 +154,10 @@ func (tx *Tx) DestroyMachine(id string) error {
 	return tx.keys.Put(keys.Machine(id), m)
 }
 
-// DestroyMachine is like [Tx.DestroyMachine]. With force it also removes the machine's units, without
-// waiting for their agents, and marks the machine dead so that the provisioner removes it. It works in
-// batches; after an interruption call it again.
+// DestroyMachine is like [Tx.DestroyMachine]. With force it also destroys a machine with units or storage, except
+// machine 0. It first removes the units, without waiting for their agents. Then it removes a machine without an
+// instance, and marks any other machine as dead, so that the provisioner removes it. If a unit cannot be removed,
+// it returns an error and leaves out this last step. It works in batches; after an interruption call it again.
 func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error {
 	// Tx.DestroyMachine refuses machine 0.
 	if !force || id == "0" {
@@ -292,8 +293,8 @@ func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) 
 	})
 }
 
-// RemoveMachine removes the records of a machine whose instance is gone. It returns ErrInUse if the machine
-// has units, or is alive and has an instance.
+// RemoveMachine removes the records of a machine that has no instance, or whose instance is gone. It returns
+// ErrInUse if the machine has units, or is alive and has a recorded instance.
 //
 // Machines with much storage do not fit in one transaction: for them, call the function [RemoveMachine].
 func (tx *Tx) RemoveMachine(id string) error {
@@ -344,7 +345,7 @@ func TrimMachineStorage(ctx context.Context, update Updater, id string) error {
 				return err
 			}
 
-			m, err := tx.MachineStorage(id)
+			list, err := tx.MachineStorage(id)
 			if tx.Skips(err) {
 				// The list is damaged. The machine's removal then removes only the list, which needs no batches.
 				left = 0
@@ -354,7 +355,7 @@ func TrimMachineStorage(ctx context.Context, update Updater, id string) error {
 				return err
 			}
 
-			left = len(m.All)
+			left = len(list.All)
 			if left <= storageBatch {
 				return nil // the machine's removal removes the rest
 			}

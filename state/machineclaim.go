@@ -43,8 +43,8 @@ func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Cl
 func UpdaterFor(c *Claim, agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return Under(c)(ctx, func(tx *Tx) error {
-			// f runs before the check, so that it can prefetch. A missing agent is the more important error:
-			// it can be the cause of f's error.
+			// f runs before the check, so that it can prefetch. The check ignores f's writes, so f can remove the
+			// agent. A missing agent is the more important error: it can be the cause of f's error.
 			updateErr := f(tx)
 			if err := tx.checkAgentExisted(agent); err != nil {
 				return err
@@ -95,7 +95,7 @@ func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 //
 //   - The machine already has that instance.
 //   - The machine was never claimed.
-//   - The claim has a later epoch: the new instance's agent has already taken it.
+//   - The claim has a different epoch, for example because the new instance's agent has already taken it.
 //   - The machine has no recorded instance, but an agent is present: an operator started it manually.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)

@@ -2,9 +2,9 @@ package state
 
 import "time"
 
-// SetStarted records the instance that runs for a machine and clears the machine's error. If the given
-// addresses are empty, the recorded ones stay. It marks the machine as running only if its agent is present;
-// otherwise the agent later marks the machine itself. A machine that is marked as running stays so.
+// SetStarted records the instance that runs for a machine, and clears the machine's error and failed attempts.
+// If the given addresses are empty, the recorded ones stay. It marks the machine as running only if its agent is
+// present; otherwise the agent later marks the machine itself. A machine that is marked as running stays so.
 func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err

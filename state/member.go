@@ -52,9 +52,9 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 }
 
 // EnterRelation makes a unit a member of a relation, and merges settings into the settings that are left from
-// an earlier membership. If a principal enters a relation with a subordinate service, EnterRelation requests
-// the principal's subordinate unit. It does nothing if the unit is already a member. It returns ErrDead if
-// the relation or the unit is not alive, and ErrNotFound if one of them does not exist.
+// an earlier membership. If the relation requires a subordinate unit that the unit lacks, EnterRelation requests
+// or adds that subordinate unit. It does nothing if the unit is already a member. It returns ErrDead if the
+// relation, the unit or the subordinate's service is not alive, and ErrNotFound if one of them does not exist.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	_, isMember, err := tx.Member(id, unit)
 	if err != nil {
@@ -97,7 +97,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 }
 
 // initSettings writes the settings of a unit that enters a relation, so that their record exists even without
-// values.
+// values. It keeps the values that are left from an earlier membership, except those that settings replaces.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
 	s, _, err := tx.readSettings(keys.Settings(id, unit))
 	if err != nil {
@@ -143,7 +143,7 @@ func (tx *Tx) leaveRelation(id int, unit string, end func(r Relation) error) err
 // hasSubordinate reports whether the principal has an alive subordinate unit of the service.
 func (v *View) hasSubordinate(principal Unit, service string) (bool, error) {
 	for _, name := range principal.Subordinates {
-		if owner, _, _ := strings.Cut(name, "/"); owner != service {
+		if unitService, _, _ := strings.Cut(name, "/"); unitService != service {
 			continue
 		}
 
@@ -201,8 +201,9 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 
 	principalService, _, _ := strings.Cut(u.Principal, "/")
 	relations, err := tx.findRelations(u.Service, func(_ int, index relationIndex) bool {
-		other, _, _ := strings.Cut(index.Other, ":")
-		return other == principalService
+		// Other is an endpoint, "service:name".
+		otherService, _, _ := strings.Cut(index.Other, ":")
+		return otherService == principalService
 	})
 	if err != nil {
 		return err

@@ -79,8 +79,8 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 // maxBlobRefusals is how often a blob is written again after a gateway has refused it.
 const maxBlobRefusals = 3
 
-// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. Two writers of
-// one blob write the same chunks, and after a conflict the second one finds the complete blob.
+// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. After a conflict
+// with another writer or a sweep, it begins again with the head as it is then.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
@@ -98,8 +98,8 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 
 // writeBlobOnce writes a blob and returns its head. If the store has the whole blob, and the blob was touched
 // recently enough that no sweep removes it, writeBlobOnce writes nothing. If the store has the whole blob, but it was
-// not touched recently, writeBlobOnce only touches the head. It returns ErrConflict if another process has written
-// the head in the meantime.
+// not touched recently, writeBlobOnce only touches the head. It returns ErrConflict if another writer or
+// a sweep has changed the head in the meantime.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -110,12 +110,13 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	// The writer that wrote the first head may have stored a wrong size.
 	hasWrongSize := exists && head.Size != c.size
 	head.Complete = head.Complete && !hasWrongSize
-	// A blob is touched long before a sweep can remove it, even if its grace is the shorter one.
+	// A blob counts as stale long before a sweep can remove it, even if the sweep waits only for MinBlobGrace.
 	isStale := time.Since(head.Touched) > MinBlobGrace/4
 	if head.Complete && !isStale {
 		return head, nil
 	}
 
+	// A small blob needs only one commit, and no head before its chunk.
 	if !head.Complete && c.size <= ChunkSize {
 		return s.putSmallBlob(ctx, sum, c, head)
 	}
@@ -163,9 +164,9 @@ func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old
 	return s.putBlobHead(ctx, sum, c.size, old, store.Op{Key: ChunkKey(sum, 0), Value: chunk, Quiet: true})
 }
 
-// putBlobHead writes a head with the current time, and in the same commit the chunks. old is the head as it
-// was read, but its Complete is the value for the new head. putBlobHead returns ErrConflict if the head has
-// changed since it was read.
+// putBlobHead writes a head with the current time, and in the same commit the given chunks. old is the head as
+// it was read, but its Complete is the value for the new head. putBlobHead returns the new head. It returns
+// ErrConflict if the head has changed since it was read.
 func (s *Space) putBlobHead(
 	ctx context.Context,
 	sum string,
@@ -173,6 +174,7 @@ func (s *Space) putBlobHead(
 	old BlobHead,
 	chunks ...store.Op,
 ) (BlobHead, error) {
+	// With stored, blobHeadOp keeps the members that a newer binary has written.
 	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC(), stored: old.stored}
 	op, err := blobHeadOp(sum, head)
 	if err != nil {
@@ -262,9 +264,10 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	return nil
 }
 
-// attachBlobs stores the transaction's blobs for which blobs has data. It adds writes to the
-// transaction that touch the heads of all blobs, on condition that the heads have not changed. So if a sweep
-// removes one of the blobs at the same moment, either the transaction or the removal fails.
+// attachBlobs stores those of the blobs that have data; nil instead of data means that the blob is already
+// stored. It adds writes to the transaction that touch the heads of all blobs, on condition that the heads have
+// not changed. So if a sweep removes one of the blobs at the same moment, either the transaction or the removal
+// fails.
 func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
 	for sum, data := range blobs {
 		head, err := s.ensureBlob(ctx, sum, data)
@@ -285,8 +288,8 @@ func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string]
 	return nil
 }
 
-// ensureBlob returns the head of a blob. It writes the blob first if data is not nil. It returns ErrConflict
-// if the blob, which must exist already if data is nil, was removed.
+// ensureBlob returns the head of a blob. If data is not nil, it writes the blob first. If data is nil, the blob
+// must already be stored, and ensureBlob returns ErrConflict if it is not.
 func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHead, error) {
 	if data != nil {
 		return s.writeBlob(ctx, sum, memoryContent(data))

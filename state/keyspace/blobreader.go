@@ -86,7 +86,8 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	return r.unread.Read(p)
 }
 
-// nextChunk reads the next chunk. After the last chunk it returns the result of verifySum.
+// nextChunk reads the next chunk. After the last chunk it returns the result of verifySum, which is io.EOF for
+// an intact blob.
 func (r *blobReader) nextChunk() error {
 	if r.read >= r.size {
 		return r.verifySum()
@@ -115,8 +116,8 @@ func (r *blobReader) verifySum() error {
 
 // RemoveBlob removes a blob. head is the blob's head as it was read. RemoveBlob first marks the head as
 // incomplete, so that readers no longer find the blob. Then it removes the chunks, and finally the head. If
-// it is interrupted, the next sweep finds the head and continues. RemoveBlob returns ErrConflict if another
-// process has written the head since it was read.
+// it is interrupted, the next sweep finds the head and continues. RemoveBlob returns ErrConflict if a writer
+// or another sweep has changed the head since it was read.
 func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error {
 	// Touched is zero, so that a writer of the same blob writes the head and thereby stops the removal.
 	op, err := blobHeadOp(sum, BlobHead{Size: head.Size})
@@ -124,6 +125,7 @@ func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error
 		return err
 	}
 
+	// The first commit changes the head's revision, so each commit builds its own condition.
 	headUnchanged := func() []store.Cond { return []store.Cond{{Key: op.Key, Revision: head.Revision}} }
 	head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: headUnchanged(), Ops: []store.Op{op}})
 	if err != nil {
@@ -166,8 +168,9 @@ var errFileChanged = errors.New("the content changed while it was read")
 // MaxFile is the largest file that PutFile stores, in bytes.
 const MaxFile = 512 << 20
 
-// PutFile does what PutBlob does, for a file of at most MaxFile bytes. It reads the file twice, and never holds
-// all of it in memory.
+// PutFile does what PutBlob does, for a file of at most MaxFile bytes. It reads the file piece by
+// piece: once for the sum, and again if the blob must be written. It returns an error if the content has
+// changed in between.
 func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
 	if sum, size, err = sumFile(r); err != nil {
 		return "", 0, err
@@ -203,8 +206,8 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 }
 
 // fileContent returns a file as the content of a blob, whose size and sum were computed before. The chunks must be
-// read in order, and can be read again from the first. After each chunk that was read, fileContent calls reportChunk.
-// The read of the last chunk returns errFileChanged if the file no longer has this sum.
+// read in order, and can be read again from the first. After each chunk that was read, reportChunk is called. The
+// read of the last chunk returns errFileChanged if the file no longer has this sum.
 func fileContent(r io.ReaderAt, size int64, sum string, reportChunk func(n int)) blobContent {
 	var chunksHash hash.Hash // of the chunks so far
 
@@ -214,6 +217,7 @@ func fileContent(r io.ReaderAt, size int64, sum string, reportChunk func(n int))
 		}
 		from := int64(n) * ChunkSize
 		chunk := make([]byte, min(ChunkSize, size-from))
+		// The sum, and not io.EOF, shows whether the file has become shorter.
 		if _, err := r.ReadAt(chunk, from); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}

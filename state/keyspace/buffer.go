@@ -52,7 +52,8 @@ func newTxBuffer(m *memory) *txBuffer {
 	}
 }
 
-// get returns a key's value from the transaction's earlier reads, the process's memory, or the store.
+// get returns a key's value from the transaction's earlier reads, the process's memory, or the store. It records
+// the read, so that the commit becomes conditional on the key. The Revision of an absent key is 0.
 func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
@@ -97,7 +98,8 @@ func (s *Space) keep(m *memory, kv store.KV) {
 }
 
 // remember stores the process's own keys in memory, as they are after a commit, for later transactions. It
-// drops all other keys that came from memory. ops are the writes that were committed at revision.
+// drops all other keys that the run took from memory, where [View.Keep] has stored them for one update. ops are
+// the writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	// The writes replace the reads of the same keys.
 	for _, op := range ops {
@@ -123,9 +125,9 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	}
 }
 
-// forgetAllIfLost empties the space's memory if err is ErrHistoryLost, since an older copy may then have
+// forgetAllIfHistoryLost empties the space's memory if err is ErrHistoryLost, since an older copy may then have
 // replaced the store.
-func (s *Space) forgetAllIfLost(err error) {
+func (s *Space) forgetAllIfHistoryLost(err error) {
 	if errors.Is(err, store.ErrHistoryLost) {
 		s.memory.Store(&memory{})
 	}
@@ -140,7 +142,8 @@ func (b *txBuffer) forgetRecalled() bool {
 	return len(b.recalled) > 0
 }
 
-// cachedRead returns the key's value if the transaction has read the key, or listed a prefix of it.
+// cachedRead returns the key's value if the transaction has read the key, or listed a prefix of it. Otherwise it
+// returns false. The Revision of an absent key is 0.
 func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	if kv, ok := b.reads[key]; ok {
 		return kv, true
@@ -207,7 +210,7 @@ func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	return merged
 }
 
-// buildTxn returns a transaction with the run's writes, conditional on everything that was read. It leaves out
+// buildTxn returns a transaction with the run's writes, conditional on the recorded reads and lists. It leaves out
 // writes that change nothing. The lists were read at listRevision.
 func (b *txBuffer) buildTxn(listRevision int64) store.Txn {
 	var t store.Txn
@@ -307,7 +310,8 @@ func (c *Claim) PutIf(
 
 // PutIf does what Space.PutIf does, under the additional condition that this leadership lasts. It returns the
 // revision of the write, or 0 if nothing was written. In that case the caller can find out with Update
-// whether the leadership has ended. Only one goroutine at a time may call PutIf.
+// whether the leadership has ended. Only one goroutine at a time may call PutIf, since PutIf caches the
+// revision of the leader's key.
 func (l *Leadership) PutIf(
 	ctx context.Context,
 	guard string,
@@ -325,8 +329,8 @@ func (l *Leadership) PutIf(
 		}
 	}
 
-	return l.session.space.putIf(ctx,
-		[]store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}, key, doc)
+	conds := []store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}
+	return l.session.space.putIf(ctx, conds, key, doc)
 }
 
 // readRevision returns the revision at which the session wrote the leader's key, or 0 if the session does not

@@ -83,9 +83,10 @@ func (c *Claim) acquire(ctx context.Context) error {
 	return err
 }
 
-// acquireOnce takes the claim. If it cannot determine whether the holder's process is running, it does not
-// take the claim, and returns doubt true. waited is true if claimDoubtTimeout has passed. It returns
-// ErrClaimed if the claim is refused.
+// acquireOnce takes the claim, and makes later writes conditional on it. If it cannot determine whether the
+// holder's process is running, it does not take the claim, and returns doubt true. waited is true if
+// claimDoubtTimeout has passed. It returns ErrClaimed if the claim is refused, and ErrClaimLost if it is lost
+// again before its revision is read.
 func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
@@ -110,7 +111,8 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 
 // writeRecord decides whether the claimant gets the claim, and records by as its holder. It writes nothing if
 // this process joins a claim that its place holds. It also writes nothing if it cannot determine whether the
-// present holder's process is running, and then returns doubt true. waited is as in acquireOnce.
+// present holder's process is running, and then returns doubt true. waited is as in acquireOnce. writeRecord
+// returns ErrClaimed if the claim is refused, and the error of CheckExists if the claimed entity is gone.
 func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err error) {
 	if check := c.target.CheckExists; check != nil {
 		if err := check(tx.View); err != nil {
@@ -201,10 +203,11 @@ func (c *Claim) isOwner(d ClaimRecord) bool {
 		(c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-// readRecord reads the claim's key, and decodes its record. It returns both.
+// readRecord reads the claim's key, and decodes its record. If the key is absent, kv.Revision is 0, and the record
+// is empty.
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
 	err = c.space.View(ctx, func(v *View) (err error) {
-		// The function may run again. The record stays empty if the key is absent.
+		// The function may run again, so drop the record of an earlier run.
 		d = ClaimRecord{}
 		kv, err = v.GetKV(c.target.Key)
 		if err != nil {
@@ -220,8 +223,8 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 	return kv, d, err
 }
 
-// markLost records that the claim was lost, and returns an error that wraps ErrClaimLost and names the new
-// holder in d. If the loss is already recorded, it returns the recorded error.
+// markLost records that the claim was lost, and returns an error that wraps ErrClaimLost and names the holder in
+// d, if there is one. If the loss is already recorded, it returns the recorded error.
 func (c *Claim) markLost(d ClaimRecord) error {
 	why := "an operator has reassigned it"
 	if d.Holder != nil {
@@ -237,7 +240,7 @@ func (c *Claim) markLost(d ClaimRecord) error {
 }
 
 // Update does what Space.Update does, under the condition that the claim is held. It returns ErrClaimLost,
-// and writes nothing, once another holder has the claim.
+// and writes nothing, once the claim is lost.
 func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for {
 		if err := c.current().lostErr; err != nil {
@@ -259,9 +262,10 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-// reconcile handles a change of the claim's key. It returns ErrClaimLost if another claimant holds the
-// claim. If the claim is gone, or has an earlier epoch, the store was restored to an earlier time, and
-// reconcile takes the claim again.
+// reconcile handles a change of the claim's key. If this process still holds the claim, reconcile makes later
+// writes conditional on the new revision. If the claim is gone, or has an earlier epoch, the store was restored to
+// an earlier time, and reconcile tries to take the claim again. A process that joins tries this at any epoch.
+// If that is refused, and in all other cases, the claim is lost, and reconcile returns ErrClaimLost.
 func (c *Claim) reconcile(ctx context.Context) error {
 	c.reconcileMu.Lock()
 	defer c.reconcileMu.Unlock()
@@ -272,6 +276,7 @@ func (c *Claim) reconcile(ctx context.Context) error {
 
 	switch {
 	case kv.Revision == c.fenceCond().Revision:
+		// Another call has already handled the change, or there was none.
 		return nil
 	case c.isOwner(d):
 		return c.adoptRevision(ctx)
@@ -318,7 +323,8 @@ func (c *Claim) reconcileNext(ctx context.Context) error {
 // maxBackOffAttempt is the attempt after which backOff's waits no longer grow.
 const maxBackOffAttempt = 8
 
-// awaitChange waits until any process has written the claim's record since adoptRevision has read it.
+// awaitChange waits until the claim's record has a different revision than adoptRevision has read. Like Await, it
+// also returns nil if changes were missed.
 func (c *Claim) awaitChange(ctx context.Context) error {
 	kv, _, err := c.readRecord(ctx)
 	if err != nil {

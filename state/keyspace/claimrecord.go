@@ -126,12 +126,13 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 			h, h.Since.Format(time.DateTime+" MST"))
 	}
 
+	// The holder's process counts as exited.
 	return claimGranted, ""
 }
 
 // nextRecord returns the record for the next holder, by, which is nil for a claim without a holder. Its epoch is
 // above the current epoch and minEpoch. It keeps the former boot ids only if the host stays the same, and then adds
-// the boot id of the previous holder if the host was rebooted.
+// the previous holder's boot id, if there is one and by does not have the same.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	next := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {

@@ -41,7 +41,7 @@ func (as Candidate) put(tx *Tx, s *Session, key string) (Presence, error) {
 
 // Campaign blocks until this session leads at the key as the given candidate, and returns its leadership. A
 // session must not campaign for a key at which it already campaigns or leads. Campaign returns ErrSessionLost
-// if the session ends during the wait.
+// if the session ends before it leads, and the error of as.Check if the candidate cannot lead.
 func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
@@ -107,7 +107,8 @@ func (s *Session) unregisterCampaign(key string) {
 	delete(s.campaigns, key)
 }
 
-// acquireLeaderKey waits until no other session holds the key, and takes the key for the candidate.
+// acquireLeaderKey waits until no other session holds the key, and takes the key for the candidate. It returns the
+// error of as.Check if the candidate cannot lead.
 func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate) error {
 	for {
 		var leader Presence

@@ -184,7 +184,7 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	p.session = s
 	p.announced = make(chan struct{})
 	if !p.announces {
-		close(p.announced) // no role will announce agents, so nothing must wait for it
+		close(p.announced) // no role announces agents, so AnnouncedSession must not wait
 	}
 	return s, nil
 }
@@ -226,7 +226,7 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 
 		s, announced, ok := p.liveSession()
 		if !ok {
-			// The session was lost during the wait.
+			// The session was lost since the call of Session.
 			continue
 		}
 
@@ -234,6 +234,7 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 		case <-announced:
 			return s, nil
 		case <-s.Done():
+			// The session was lost before the announcement, so wait for that of the next session.
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -241,7 +242,8 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 }
 
 // Close ends the session, so that its agents vanish and its leaderships become free immediately. If the store
-// cannot be reached, the session expires instead. All roles must have ended before the call.
+// cannot be reached, Close returns an error, and the session expires instead. All roles must have ended before
+// the call.
 func (p *SharedSession) Close(ctx context.Context) error {
 	p.mu.Lock()
 	s := p.session

@@ -89,7 +89,7 @@ func Create(ctx context.Context, url, prefix string) (*Space, error) {
 }
 
 // open opens the store at the URL with openStore. The Space has the keys below the prefix, or below the
-// prefix in the URL if it has one.
+// prefix in an etcd URL that names one.
 func open(
 	ctx context.Context,
 	url, prefix string,
@@ -101,6 +101,7 @@ func open(
 		return nil, err
 	}
 
+	// Only an etcd URL carries the prefix to the store.
 	if mustAddPrefix {
 		st = &prefixed{Store: st, prefix: prefix}
 	}

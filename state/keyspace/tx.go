@@ -42,7 +42,7 @@ func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := run()
-		s.forgetAllIfLost(err)
+		s.forgetAllIfHistoryLost(err)
 
 		switch {
 		case errors.Is(err, errUnconfirmed):
@@ -61,8 +61,8 @@ func (s *Space) rerun(ctx context.Context, run func() error) error {
 }
 
 // runOnce runs f, and passes its reads and writes to finish. listRevision is the revision at which f's lists
-// were read, or 0 if there are none. runOnce returns the error of f or finish. It returns errUnconfirmed if f
-// failed and had values from memory.
+// were read, or 0 if there are none. runOnce returns the error of f, of a read of the store, or of finish. It
+// returns errUnconfirmed instead of f's error if f had values from memory, and no read of the store has failed.
 func (s *Space) runOnce(
 	ctx context.Context,
 	f func(tx *Tx) error,
@@ -79,7 +79,7 @@ func (s *Space) runOnce(
 	defer s.reportSkipped(v)
 
 	if err := f(&Tx{v}); err != nil {
-		// f may have failed because a value from memory is outdated.
+		// Unless a read has failed, an outdated value from memory may be the cause.
 		if reader.err == nil && v.buffer.forgetRecalled() {
 			return errUnconfirmed
 		}
@@ -133,7 +133,7 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, listRevision int64) err
 	case errors.Is(err, store.ErrConflict):
 		// A value from memory may be outdated, so the rerun must read it from the store.
 		b.forgetRecalled()
-		// While a guard's key exists, or after another holder has taken the claim, no rerun can commit.
+		// While a guard's key exists, or after the claim's key has changed, no rerun can commit.
 		if guardErr := s.checkGuards(ctx, b); guardErr != nil {
 			return guardErr
 		}
@@ -225,8 +225,8 @@ func (tx *Tx) Writes() (changes []Change) {
 	return changes
 }
 
-// guardConds returns the conditions of a commit besides those on its reads: the keys of the guards must be
-// absent, and a claim under which the process works must not have changed.
+// guardConds returns the conditions of a commit besides those on its reads: the keys of the guards that apply to
+// the commit must be absent, and a claim under which the transaction runs must not have changed.
 func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 	if b.fence.Key != "" {
 		conds = append(conds, b.fence)
@@ -258,9 +258,9 @@ func (b *txBuffer) hasLeasedWrite() bool {
 	return false
 }
 
-// checkGuards reads the claim and the guards' keys. It returns errClaimChanged if the claim under which the
-// process works has changed, or the error of the first guard whose key exists. It returns nil if neither
-// would stop a commit.
+// checkGuards reads the claim, and the keys of the guards that apply to the commit. It returns errClaimChanged if
+// the claim under which the transaction runs has changed, or the error of the first such guard whose key exists.
+// It returns nil if neither would stop a commit.
 func (s *Space) checkGuards(ctx context.Context, b *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := b.checkFence(v); err != nil {
@@ -288,7 +288,7 @@ func (s *Space) checkGuards(ctx context.Context, b *txBuffer) error {
 // errClaimChanged is returned if the claim was written since the update began.
 var errClaimChanged = errors.New("the claim has changed")
 
-// checkFence returns errClaimChanged if the claim under which the process works has changed.
+// checkFence returns errClaimChanged if the claim under which the transaction runs has changed.
 func (b *txBuffer) checkFence(v *View) error {
 	if b.fence.Key == "" {
 		return nil

@@ -94,7 +94,7 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 // an older copy may have replaced the store.
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	batch, err := w.w.Next(ctx)
-	w.space.forgetAllIfLost(err)
+	w.space.forgetAllIfHistoryLost(err)
 	return batch, err
 }
 
@@ -201,8 +201,8 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 	}
 }
 
-// push adds changes to the pending changes, and signals Ready. If there are too many changes, it sets All
-// instead.
+// push adds changes to the pending changes, and signals Ready. If there are too many changes, it drops all
+// of them and sets All instead.
 func (f *Feed) push(added ChangeSet) {
 	f.mu.Lock()
 	// The first error remains.
@@ -219,5 +219,6 @@ func (f *Feed) push(added ChangeSet) {
 	select {
 	case f.ready <- struct{}{}:
 	default:
+		// The owner has not received the previous signal yet, and one signal is enough.
 	}
 }

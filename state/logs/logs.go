@@ -61,9 +61,10 @@ func sizeOf(record any) int {
 const MaxPerUpdate = 15
 
 // AppendAll adds lines to logs. The keys of logs are the names of units ("wordpress/0") and machines
-// ("machine-0"). A log keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages that
-// take more than 64 KiB in the store, and notes that in the message. A file on the machine contains the full
-// text. Each log should have only one writer, since the transactions of two writers would conflict.
+// ("machine-0"). A log keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens the message of a
+// line that would take more than about 64 KiB in the store, and notes that in the message. A file on the machine
+// contains the full text. Each log should have only one writer, since the transactions of two writers would
+// conflict.
 //
 // Lines that do not fit in one batch take several transactions. If one of these fails, the lines of the earlier
 // transactions are written.
@@ -127,6 +128,7 @@ func shorten(l Line) Line {
 	// Leave room for the line's other fields, with some to spare.
 	limit := maxLogBatchBytes - 2*lineOverheadBytes - len(l.Hook)
 	l.Message = state.Truncate(message, limit)
+	// If a message of lineOverheadBytes is still too long, the line's other fields are the cause.
 	for sizeOf(l) > maxLogBatchBytes && limit > lineOverheadBytes {
 		limit /= 2
 		// Truncate the whole message, so that the note at its end counts all missing bytes.
@@ -171,8 +173,8 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 }
 
 // appendPart appends lines, which must fit in one batch, to a log. It adds them to the newest batch. If that
-// batch is full, has no room for the lines or does not exist, appendPart begins a new batch, and removes the
-// oldest batch beyond maxLogBatches.
+// batch is full or has no room for the lines, or if the log has no batch yet, appendPart begins a new batch, and
+// removes the oldest batch beyond maxLogBatches.
 func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	newest := keys.LogBatch(source, head.Batch)
 	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), newest)
@@ -189,6 +191,7 @@ func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	if head.Batch == 0 || isFull {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
+		// A log with fewer batches does not have this key.
 		tx.Keys().Remove(keys.LogBatch(source, head.Batch-maxLogBatches))
 	}
 
@@ -295,7 +298,8 @@ func Sources(v *state.View, requested []string) ([]string, error) {
 // reads batches from the newest backwards, and stops when it has enough lines. It skips damaged records.
 func readSource(v *state.View, source string, level int, f Filter) ([]Line, error) {
 	head, _, err := keyspace.Load[logHead](v.Keys(), keys.LogHead(source))
-	if err != nil && !v.Keys().Skips(err) { // without a head, no lines are found
+	// A log with a damaged head counts as empty.
+	if err != nil && !v.Keys().Skips(err) {
 		return nil, err
 	}
 
@@ -379,7 +383,8 @@ func Remove(tx *state.Tx, source string) error {
 	head, _, err := keyspace.Load[logHead](tx.Keys(), keys.LogHead(source))
 	if tx.Keys().Skips(err) {
 		// The head is damaged, so the numbers of the batches are unknown, and the batches must be listed.
-		_, err = tx.Keys().RemoveBelow(strings.TrimSuffix(keys.LogBatch(source, 0), "0000000000"), maxLogBatches)
+		batchPrefix := strings.TrimSuffix(keys.LogBatch(source, 0), "0000000000")
+		_, err = tx.Keys().RemoveBelow(batchPrefix, maxLogBatches)
 	}
 	if err != nil {
 		return err

@@ -76,7 +76,8 @@ type Artifact struct {
 	Deb     *File  `yaml:"deb,omitempty"`
 }
 
-// Files returns the files that every server downloads for the artifact. The artifact can be nil.
+// Files returns the file that every server downloads for the artifact: its archive or package. It returns none
+// for an image. The artifact can be nil.
 func (a *Artifact) Files() (all []File) {
 	if a == nil {
 		return nil
@@ -117,9 +118,9 @@ type Named struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// ForArch returns the manifest for servers of the architecture arch, in which each artifact has only the file
-// for that architecture. Digest does not change. It returns an error if a component has no artifact for the
-// architecture.
+// ForArch returns a copy of the manifest for servers of the architecture arch, with the same Digest. If an
+// artifact has a file for each architecture, the copy has only the file for arch. ForArch returns an error if
+// an artifact has files for other architectures only.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
 	// The caller's manifest must not change.
 	m.Components = slices.Clone(m.Components)
@@ -157,11 +158,13 @@ func (f *File) forArch(arch string) (*File, error) {
 	return &chosen, nil
 }
 
-// eachFile calls change for each file that servers download for the plan, of every architecture.
+// eachFile calls change for each file that servers download for the components, of every architecture. change
+// can change the file. eachFile stops at the first error.
 func (m *Manifest) eachFile(change func(f *File) error) error {
 	for _, c := range m.Components {
 		var files []*File
 		if c.Artifact != nil {
+			// A file that the artifact does not have is nil, which eachArch ignores.
 			files = append(files, c.Artifact.Archive, c.Artifact.Deb)
 		}
 		if c.Contents != nil {
@@ -174,7 +177,7 @@ func (m *Manifest) eachFile(change func(f *File) error) error {
 		}
 
 		for _, f := range files {
-			if err := f.each(change); err != nil {
+			if err := f.eachArch(change); err != nil {
 				return fmt.Errorf("component %q: %w", c.Name, err)
 			}
 		}
@@ -183,8 +186,9 @@ func (m *Manifest) eachFile(change func(f *File) error) error {
 	return nil
 }
 
-// each calls change for the file, or for the file of each architecture. It does nothing if f is nil.
-func (f *File) each(change func(f *File) error) error {
+// eachArch calls change for f, or for the file of each architecture if they differ. It does nothing if f is
+// nil.
+func (f *File) eachArch(change func(f *File) error) error {
 	if f == nil {
 		return nil
 	}

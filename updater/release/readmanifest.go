@@ -25,8 +25,8 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	return readManifest(file, data, func(*File) error { return nil })
 }
 
-// readManifest parses a manifest. Before it checks the plan, it calls complete for each file that servers
-// download, so that complete can change the file.
+// readManifest does what [ReadManifest] does, but before it checks the manifest, it calls complete for each
+// file that servers download. complete can change the file.
 func readManifest(file string, data []byte, complete func(f *File) error) (Manifest, error) {
 	var m Manifest
 	strict := yaml.NewDecoder(bytes.NewReader(data))
@@ -46,6 +46,7 @@ func readManifest(file string, data []byte, complete func(f *File) error) (Manif
 
 	r := manifestReader{file: file, root: resolveAlias(root.Content[0])}
 	err := m.eachFile(func(f *File) error {
+		// A file with a Name is part of the manifest's own release.
 		if f.Name != "" {
 			f.Release = m.Version
 		}
@@ -107,7 +108,8 @@ func resolveAlias(n *yaml.Node) node {
 // line returns the node's line in the file, from 1.
 func (n node) line() int { return max(1, n.Line) }
 
-// field returns the value of the field, or n if there is no such field.
+// field returns the value of the field. If there is no such field, it returns n, so that an error about the
+// field has a line.
 func (n node) field(key string) node {
 	if n.Kind != yaml.MappingNode {
 		return n
@@ -187,8 +189,8 @@ type topologicalSort struct {
 	ordered    []Component
 }
 
-// visit adds component i to the order, after the components that must precede it. path holds the components
-// that wait for component i, to detect cycles.
+// visit adds component i to the order, after the components that must precede it. path has the names of
+// the components that wait for component i, to detect cycles.
 func (t *topologicalSort) visit(i int, path []string) error {
 	c := t.components[i]
 	after := t.componentNode(i).field("after")

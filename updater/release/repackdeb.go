@@ -16,8 +16,8 @@ import (
 )
 
 // repackDeb copies neco's package deb into dir, the directory of a release, with the given manifest and
-// version. It returns the package's architecture. With the same version of dpkg-deb, the same input results
-// in the same bytes.
+// version. It unpacks the package in a temporary directory beside dir. It returns the package's architecture.
+// With the same version of dpkg-deb, the same input results in the same bytes.
 func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte) (arch string, err error) {
 	root, err := os.MkdirTemp(filepath.Dir(dir), ".package-")
 	if err != nil {
@@ -61,7 +61,7 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 		}
 	}
 
-	// The file with the sums describes the original package.
+	// If the package has this file with sums, they are the sums of the original files.
 	_ = os.Remove(filepath.Join(root, "DEBIAN", "md5sums"))
 
 	epoch := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(info.ModTime().Unix(), 10)
@@ -79,7 +79,8 @@ func controlField(control []byte, name string) string {
 	return ""
 }
 
-// runDpkgDeb runs dpkg-deb. Its error contains the program's output.
+// runDpkgDeb runs dpkg-deb, with env added to its environment. It returns errNoUnpacker if dpkg-deb is not
+// installed. If dpkg-deb fails, the error contains its output.
 func runDpkgDeb(ctx context.Context, env []string, args ...string) error {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {

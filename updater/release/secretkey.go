@@ -44,8 +44,8 @@ func NewSecretKey() (k SecretKey, err error) {
 	return k, err
 }
 
-// ParseSecretKey reads a secret key in minisign's format. It returns [ErrPassword] if the password is
-// missing or wrong. It ignores a password that the key does not need.
+// ParseSecretKey parses file, the content of a secret key file in minisign's format. Its error wraps
+// [ErrPassword] if the password is missing or wrong. It ignores a password that the key does not need.
 func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	// A comment precedes the key, which is in base64.
 	lines := strings.Split(strings.TrimSpace(file), "\n")
@@ -81,6 +81,7 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	k.key = ed25519.PrivateKey(secret[8 : 8+ed25519.PrivateKeySize])
 	sum := k.checksum()
 	if string(sum[:]) != string(secret[8+ed25519.PrivateKeySize:]) {
+		// A damaged key with a password cannot be told from a wrong password.
 		if derivation == scryptDerivation {
 			return SecretKey{}, fmt.Errorf("%w, and the given password is wrong", ErrPassword)
 		}
@@ -94,9 +95,12 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 // for scrypt, which derives a key from the password. decryptSecret computes scrypt's own parameters from the
 // limits as libsodium does, which minisign uses.
 func decryptSecret(secret, parameters []byte, password string) error {
+	const minOperations = 32768 // libsodium's minimum
 	salt := parameters[:32]
-	operations := max(binary.LittleEndian.Uint64(parameters[32:]), 32768)
+	operations := max(binary.LittleEndian.Uint64(parameters[32:]), minOperations)
 	memory := binary.LittleEndian.Uint64(parameters[40:])
+
+	// Too many operations would take too long. They have the same limit and the same error as the memory.
 	if memory > maxScrypt || operations > maxScrypt {
 		return errors.New("cannot read the secret key: its password needs too much memory")
 	}
@@ -109,6 +113,7 @@ func decryptSecret(secret, parameters []byte, password string) error {
 		n *= 2
 	}
 
+	// If memory is the tighter limit, a larger p uses the operations that remain.
 	p := uint64(1)
 	if operations >= memory/32 {
 		p = max(1, operations/4/n/r)

@@ -99,8 +99,8 @@ func newSource(c record.Config) (*Source, error) {
 	}, nil
 }
 
-// NewClient returns an HTTP client that uses the proxy. If proxy is "", it uses the proxy that the
-// process's environment names, if any. The client is not for GitHub's API.
+// NewClient returns an HTTP client that uses the proxy. If proxy is "", the client uses the proxy that the
+// process's environment names, if any. NewClient returns an error if proxy is not a URL.
 func NewClient(proxy string) (*http.Client, error) {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -132,7 +132,8 @@ const (
 )
 
 // Await returns the release of the given version. If the source fails, or does not have the release, Await
-// retries for some minutes, since a release may become visible to one server later than to others.
+// tries again, up to maxSourceTries times in all, since a release may become visible to one server later than
+// to others. After the last try, it returns that try's error.
 func (s *Source) Await(ctx context.Context, version string) (Release, error) {
 	doing := activity.Begin(ctx, "looks for the release")
 	defer doing.End()

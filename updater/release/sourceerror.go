@@ -74,8 +74,8 @@ const (
 
 // Delay returns how long to wait before the next query of the source, after its n-th consecutive failure,
 // counted from 1. err is the error of that failure. If err is a [SourceError] with a delay that the source
-// requests, Delay returns that delay, within minDelay and maxDelay. Otherwise the delay grows with n, up to
-// longest.
+// requests, Delay returns that delay, within minDelay and maxDelay. Otherwise the delay grows with n, from
+// minDelay up to longest.
 func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration {
 	// For an error of another type, sourceErr is zero, and requests no delay.
 	sourceErr, _ := errors.AsType[SourceError](err)
@@ -86,7 +86,8 @@ func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration
 		return min(max(sourceErr.RetryAfter, minDelay), maxDelay)
 	}
 
-	// More doublings than these would exceed maxDelay.
-	doublings := min(max(n, 1)-1, 12)
+	// The delay doubles with each failure. This many doublings exceed maxDelay, and do not overflow.
+	const maxDoublings = 12
+	doublings := min(max(n, 1)-1, maxDoublings)
 	return max(minDelay, min(minDelay<<doublings, longest))
 }

@@ -22,8 +22,9 @@ const (
 // Sums are SHA-256 sums by file name.
 type Sums map[string][sha256.Size]byte
 
-// ParseSums parses the output of sha256sum: lines of 64 hex digits, a blank, a blank or an asterisk, and a
-// name. It returns an error for anything else, such as an error page.
+// ParseSums parses the output of sha256sum: lines of 64 hex digits, a space, a space or an asterisk, and a
+// name. It ignores empty lines. It returns an error for any other line, such as one of an error page, for a
+// name with two different sums, and if there are no sums.
 func ParseSums(data []byte) (Sums, error) {
 	sums := Sums{}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -43,7 +44,8 @@ func ParseSums(data []byte) (Sums, error) {
 	return sums, nil
 }
 
-// addLine parses a line in the format of sha256sum, and adds its sum to s.
+// addLine parses a line in the format of sha256sum, and adds its sum to s. It returns an error if s has a
+// different sum for the same name.
 func (s Sums) addLine(line string) error {
 	const digits = 2 * sha256.Size
 	hasSeparator := len(line) >= digits+3 && line[digits] == ' ' && strings.ContainsRune(" *", rune(line[digits+1]))
@@ -57,7 +59,7 @@ func (s Sums) addLine(line string) error {
 
 	name := line[digits+2:]
 	sum := [sha256.Size]byte(raw)
-	if before, ok := s[name]; ok && before != sum {
+	if existing, ok := s[name]; ok && existing != sum {
 		return fmt.Errorf("%q has two different sums", name)
 	}
 
@@ -104,8 +106,8 @@ type signature struct {
 	global  [ed25519.SignatureSize]byte // the signature of sig and comment
 }
 
-// Verify checks that the signature file is a signature of the data by this key. It returns the signed
-// comment of the signature.
+// Verify checks that file, the content of a signature file, is a signature of the data by this key. It returns
+// the signature's comment, which is also signed.
 func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	s, err := parseSignature(string(file))
 	if err != nil {
@@ -123,6 +125,7 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	if !ed25519.Verify(k.key[:], data, s.sig[:]) {
 		return "", errors.New("cannot verify the signature: the data differs from the signed data")
 	}
+	// The global signature also covers the comment.
 	if !ed25519.Verify(k.key[:], append(s.sig[:], s.comment...), s.global[:]) {
 		return "", errors.New("cannot verify the signature: its comment differs from the signed comment")
 	}
@@ -134,7 +137,8 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 func keyName(id [8]byte) string { return fmt.Sprintf("%016X", binary.LittleEndian.Uint64(id[:])) }
 
 // parseSignature parses a signature file in minisign's format. Its lines are an untrusted comment, the
-// signature, a trusted comment, and the signature of both.
+// signature of the data, a trusted comment, and the global signature, which signs the first signature and the
+// trusted comment.
 func parseSignature(file string) (s signature, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(file, "\r\n", "\n"), "\n"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {
@@ -145,12 +149,13 @@ func parseSignature(file string) (s signature, err error) {
 	if err != nil || len(raw) != keyOffset+ed25519.SignatureSize {
 		return s, errors.New("the file is not a minisign signature")
 	}
-	comment, isTrusted := strings.CutPrefix(lines[2], "trusted comment: ")
+	comment, hasComment := strings.CutPrefix(lines[2], "trusted comment: ")
 	global, err := base64.StdEncoding.DecodeString(lines[3])
-	if err != nil || !isTrusted || len(global) != ed25519.SignatureSize {
+	if err != nil || !hasComment || len(global) != ed25519.SignatureSize {
 		return s, errors.New("the file is not a minisign signature")
 	}
 
+	// "ED" means that the hash of the data is signed, and not the data itself.
 	algorithm := string(raw[:idOffset])
 	if algorithm != "Ed" && algorithm != "ED" {
 		return s, fmt.Errorf("minisign has no algorithm %q", algorithm)
@@ -165,8 +170,8 @@ func parseSignature(file string) (s signature, err error) {
 	}, nil
 }
 
-// Trust parses the file sums of a release. If key is not nil, sig must be a valid signature of that file by
-// the key.
+// Trust parses sums, the content of a release's SumsFile. If key is not nil, sig must be a valid signature of
+// sums by the key. If key is nil, Trust ignores sig.
 func Trust(key *PublicKey, sums, sig []byte) (Sums, error) {
 	if key != nil {
 		if sig == nil {

@@ -69,6 +69,7 @@ func listReleases(dir string, preReleases []string) ([]indexRelease, error) {
 		}
 	}
 
+	// isTag has already parsed all tags without an error.
 	slices.SortStableFunc(releases, func(a, b indexRelease) int {
 		_, versionA, _ := ParseTag(a.Tag)
 		_, versionB, _ := ParseTag(b.Tag)
@@ -96,8 +97,8 @@ func readIndexFile(path string) (index, error) {
 	return parseIndex(data)
 }
 
-// listRelease returns the files of a release. It returns nil if the directory has no SumsFile, and so is not a
-// release. It leaves out subdirectories, and files whose names cannot be in an index.
+// listRelease returns the files of a release. It returns nil if it cannot find SumsFile in dir, which is then
+// not a release. It leaves out subdirectories, and files whose names cannot be in an index.
 func listRelease(dir string) (files []indexFile, err error) {
 	if _, err := os.Stat(filepath.Join(dir, SumsFile)); err != nil {
 		return nil, nil

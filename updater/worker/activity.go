@@ -16,28 +16,30 @@ const (
 	activityInterval = 5 * time.Second
 )
 
-// publishActivity publishes the running task's activity, if it has changed since it was last published.
+// publishActivity publishes the running task's activity, if it has changed since it was last published. It
+// does nothing if no task runs, or before the task's publishAt.
 func (w *worker) publishActivity(ctx context.Context) {
-	e := w.running
+	task := w.running
 	j := w.snapshot.Journal
-	if e == nil || w.clock.Now().Before(e.publishAt) {
+	if task == nil || w.clock.Now().Before(task.publishAt) {
 		return
 	}
 
-	e.publishAt = w.clock.Now().Add(activityInterval)
-	a, ok := e.log.Current(activityDelay)
+	task.publishAt = w.clock.Now().Add(activityInterval)
+	a, ok := task.log.Current(activityDelay)
 	a.Request = j.Request
 	a.Attempt = j.Attempt
 	a.Step = j.Step
 	a.Since = a.Since.UTC().Round(time.Millisecond)
 	a.Message = record.Shorten(a.Message, record.MaxMessage)
-	if !ok || reflect.DeepEqual(a, e.published) {
+	if !ok || reflect.DeepEqual(a, task.published) {
 		return
 	}
 
-	// An error is ignored: publishActivity is soon called again, and then finds that a is not published yet.
+	// If the request has changed, nothing is written. Then, and after an error, a later call finds that a is
+	// not published yet.
 	written, _ := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Activity(w.o.LRN), a)
 	if written {
-		e.published = a
+		task.published = a
 	}
 }

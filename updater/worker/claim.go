@@ -19,10 +19,11 @@ import (
 // claimInterval is how often a worker checks a claim that another host holds, in addition to watching it.
 const claimInterval = time.Minute
 
-// takeClaim takes the claim of the LRN. If another host holds the claim, takeClaim alerts operators and
-// blocks, since only an operator knows whether that host will come back.
+// takeClaim takes the claim of the LRN. If another host holds the claim, takeClaim alerts operators and waits
+// for the claim, since only an operator knows whether that host will come back. While it waits, it publishes
+// this host as a twin of the other host.
 func takeClaim(ctx context.Context, o Options) (*keyspace.Claim, error) {
-	// This session only publishes a twin. The worker announces itself later, in a different session.
+	// This session is only for publishTwin. The worker announces itself later, in a different session.
 	const announces = false
 	session := keyspace.NewSharedSession(o.Store, announces)
 	defer endSession(ctx, session)
@@ -61,8 +62,8 @@ func (o Options) tryClaim(ctx context.Context) (claim *keyspace.Claim, err error
 	return claim, err
 }
 
-// publishTwin records, under a lease of this process, that this worker waits for the claim. began is when the
-// wait began, and why is the reason.
+// publishTwin records that this worker waits for the claim. The record ends with the session. began is when
+// the wait began, and why is the reason.
 func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSession, began time.Time, why error) error {
 	t := record.Twin{
 		Host:   o.Claimant.Name,
@@ -80,7 +81,8 @@ func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSessio
 	})
 }
 
-// awaitClaim waits until the claim changes, or for at most claimInterval.
+// awaitClaim waits until the claim under the key changes, or for at most claimInterval. After an error of
+// the store, it waits for at most updater.RetryInterval more.
 func (o Options) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
@@ -95,9 +97,9 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 	}
 }
 
-// alertTwin writes an alert about a host that uses this server's LRN, once for each pair of hosts, since the
-// alert's ID contains a hash of both. It also calls Ready, since this worker has started, and the wait for its
-// claim can be long.
+// alertTwin writes an alert that two hosts claim this server's LRN. There is one alert for each pair of hosts,
+// since the alert's ID contains the hashes of both. alertTwin also reports that this worker is ready, since it
+// has started, and the wait for its claim can be long.
 func (o Options) alertTwin(ctx context.Context, why error) error {
 	message := fmt.Sprintf("two hosts claim LRN %d; %s, which started later, stays idle: %v; if the other host is gone for good: neco bootserver remove %d; neco bootserver add %d",
 		o.LRN, cmp.Or(o.Claimant.Name, "the second one"), why, o.LRN, o.LRN)
@@ -106,13 +108,13 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 
 	return retryStore(ctx, func() error {
 		return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
-			h, _, err := tx.ClaimHolder(keys.Claim(o.LRN))
+			holder, _, err := tx.ClaimHolder(keys.Claim(o.LRN))
 			if err != nil {
 				return err
 			}
 
 			a := record.Alert{
-				ID:      fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)),
+				ID:      fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(holder), hashHolder(o.Claimant.Holder)),
 				Kind:    record.AlertTwin,
 				Servers: []int{o.LRN},
 				Message: message,

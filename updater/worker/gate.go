@@ -34,9 +34,10 @@ func (s Snapshot) isBarrierOpen() (open bool, late []int) {
 // nextAtBarrier returns the next task of a worker that waits for the gate of its step. At intervals the
 // worker reads the other workers' records, so that it does not depend on a leader. If no server has made
 // progress for the timeout, the worker reads all records once more. If servers are then late, the step fails,
-// and they are at fault. The time of a store outage does not count, since servers could not record their
-// progress. See docs/dev/stall-detection.md.
+// and they are at fault. late are the servers that are known to be behind. The time of a store outage does not
+// count, since servers could not record their progress. See docs/dev/stall-detection.md.
 func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
+	// Status.At is when this worker reached the step.
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
 	expired := !now.Before(deadline)

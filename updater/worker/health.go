@@ -28,7 +28,8 @@ type componentHealth struct {
 }
 
 // recallHealth returns a memory with the components that the previous worker of this server has found ill.
-// Without this, these components would not count as ill until this worker has checked them several times.
+// With an empty memory, these components would not count as ill until they have again had the time to start.
+// The memory is empty if the previous worker has not recorded the components' health.
 func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	h := &healthMemory{components: map[string]*componentHealth{}}
 	var before *record.Inventory
@@ -66,12 +67,15 @@ func (h *healthMemory) begin(request int) {
 // counts as ill.
 const minIllLooks = 2
 
-// note records the result of a check in the memory, and adds an ill component to the inventory. problem is
-// nil if the component is healthy, and runs says whether it may still become healthy without help. A
-// component that was healthy, and no longer runs or has lost files, counts as ill after minIllLooks checks.
-// Any other component with a problem may still be starting, and counts as ill only after the start time in
-// its manifest.
-func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem error, runs bool) {
+// note records the result of a check in the memory. problem is nil if the component is healthy, and
+// mayRecover says whether it may still become healthy without help, since its services run. A component that
+// was healthy, and no longer runs or has lost files, counts as ill after minIllLooks checks. Any other
+// component with a problem may still be starting, and counts as ill only after the start time in its
+// manifest.
+//
+// note adds an ill component to inv.Ill. It adds a component with a problem to inv.Unsure if the component is
+// not ill, and no check has found it healthy so far.
+func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem error, mayRecover bool) {
 	m := h.components[c.Name]
 	if m == nil {
 		m = &componentHealth{}
@@ -87,7 +91,7 @@ func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem 
 		m.since = time.Now()
 	}
 	m.looks++
-	hasBrokenDown := m.wasWell && !runs && m.looks >= minIllLooks
+	hasBrokenDown := m.wasWell && !mayRecover && m.looks >= minIllLooks
 	hadTimeToStart := time.Since(m.since) >= c.MaxStart()
 	m.isIll = m.isIll || hasBrokenDown || hadTimeToStart
 

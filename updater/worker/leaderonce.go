@@ -15,7 +15,8 @@ import (
 )
 
 // runLeaderOnce delivers a component's contents, or waits until another server has delivered them. The
-// servers elect a leader, so that only one of them delivers the contents.
+// servers elect a leader, so that only one of them delivers the contents. If the recorded delivery has failed,
+// runLeaderOnce returns a faultError with the server that has failed.
 func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *keyspace.Leadership
 	defer func() { resignLeadership(ctx, lead) }()
@@ -44,6 +45,7 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 		case MoveGo:
 			err = w.deliverContents(ctx, c, r, lead)
 		case MoveTake:
+			// lead is nil, or has ended with its session. Resign then only cleans up.
 			resignLeadership(ctx, lead)
 			doing.Wait(record.WaitContents, nil, "waits for the server that uploads the contents of "+c.Name)
 			lead, err = w.campaign(ctx, c, revision)
@@ -116,7 +118,8 @@ func (w *worker) deliverContents(
 		})
 	})
 	if errors.Is(err, keyspace.ErrSessionLost) {
-		// The caller reads the result again, and campaigns again if there is no result.
+		// Another server may deliver the contents now. The caller reads the record again, and campaigns again
+		// if it has no result.
 		return nil
 	}
 
@@ -124,8 +127,9 @@ func (w *worker) deliverContents(
 }
 
 // campaign blocks until this worker is elected to deliver the contents. It returns a nil leadership and a nil
-// error if the record of the contents has changed since the revision, or if the session was lost. In that
-// case the caller must read the record again.
+// error if the caller must read the record of the contents again: if the record has changed since the
+// revision, if the session was lost, or, after a wait, if the campaign failed for a reason that a retry can
+// remove.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {
@@ -137,11 +141,12 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel()
-		// Any result ends the campaign, and the caller then reads the record.
+		// Even an error of Await ends the campaign. The caller then reads the record again.
 		_ = w.o.Store.Await(race, revision, keyspace.Exactly(keys.Contents(c.Contents.Key)))
 	})
 
 	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), keyspace.Candidate{})
+	// This ends the watch, which a won campaign no longer needs.
 	cancel()
 	watching.Wait()
 
@@ -167,8 +172,9 @@ type OnceSnapshot struct {
 }
 
 // NextOnce decides on the next move in a step that one server runs on behalf of all. MoveTake means to
-// campaign.
+// campaign, and MoveGo to deliver the contents.
 func NextOnce(d OnceSnapshot) Move {
+	// A result of another version or plan does not count.
 	hasResult := d.Contents != nil && release.Same(d.Contents.Version, d.Version) &&
 		!record.Differ(d.Contents.Plan, d.Plan)
 

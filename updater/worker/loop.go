@@ -87,8 +87,8 @@ type worker struct {
 // its claim.
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
-// runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
-// claim is lost.
+// runWorker does what [Run] does, with the given clock. It locks the worker's directory, takes the server's
+// claim, and runs all parts of the worker.
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	measureSnapshot(o.Metrics, Snapshot{}) // so that the metrics exist while the worker waits for its claim
 	lock, err := lockFolder(o.Dir)
@@ -193,8 +193,8 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// execute carries out a short task, or starts a long one. The loop then decides again at once. After Idle and
-// Cancel, execute first waits for a change, for the end of the running task, or until t.Until.
+// execute carries out a short task, or starts a long one. The loop then decides again. For Idle and Cancel,
+// execute calls wait before it returns.
 func (w *worker) execute(ctx context.Context, t Task) error {
 	measureSnapshot(w.o.Metrics, w.snapshot)
 
@@ -213,8 +213,8 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	return w.wait(ctx, t.Until)
 }
 
-// wait returns at the given time, after a change in the store, or when the running task ends. In the last
-// case it also finishes the task. A zero time never comes.
+// wait returns at the given time, after a change in the store, when the running task ends, or when that task's
+// activity must be published. If the task ends, wait also finishes it. A zero time never comes.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt
@@ -257,9 +257,10 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	return nil
 }
 
-// writeStatus commits the worker's record if its request is still running. At first it assumes that the
-// request has not changed, and reads the request again only if that is false. The record's time is that of
-// the commit and not of the decision, since an outage of the store may come between the two.
+// writeStatus commits the worker's record if its request is still running. Otherwise it returns nil, and the
+// loop reads the request again. At first writeStatus assumes that the request has not changed, and reads the
+// request only if that is false. The record's time is that of the commit and not of the decision, since an
+// outage of the store may come between the two.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	// A longer message could exceed the limits of a transaction, so that the record could never be committed.
 	s.Message = record.Shorten(s.Message, record.MaxMessage)
@@ -299,9 +300,9 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 
 	slog.Info("reaches a step",
 		"version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
-	// The commit may have taken a long time.
+	// In the snapshot, the record's time is the end of the commit, which may have taken a long time.
 	s.At = w.clock.Now()
-	// After a slow commit, the recorded time decreases only step by step.
+	// CommitTook at most halves with each commit, so that one fast commit does not hide slow ones before it.
 	w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
 	w.snapshot.Status = &s
 

@@ -103,6 +103,7 @@ func (s Snapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Cu
 // joinRequest returns the task that writes the worker's first record of this attempt. The worker continues
 // where its previous record or its journal ends.
 func (s Snapshot) joinRequest(now time.Time) Task {
+	// A worker that must install the request's version, or has a different plan, cannot begin step 1 yet.
 	w := s.recordAt(0)
 	if s.isInstalled() && !s.planDiffers() {
 		w = s.recordAt(1)
@@ -177,6 +178,7 @@ func (s Snapshot) failTask(now time.Time, message string, waitedFor []int) Task 
 // exits and its successor takes over. If the worker is still running after record.HandOverTimeout, it
 // reports that no successor has started.
 func (s Snapshot) nextInstall(now time.Time) Task {
+	// Step 0 is the installation. No task runs now, so an installation in the phase Running was interrupted.
 	j := s.Journal
 	switch {
 	case !s.isJournaled(0) || j.Phase == Running:
@@ -201,7 +203,8 @@ func (s Snapshot) nextInstall(now time.Time) Task {
 }
 
 // nextStep returns the task for the worker's current step. The worker waits until all other servers have
-// reached the step, runs the step, and then continues with the next step.
+// reached the step, runs the step, and then continues with the next step. It skips a step that the request
+// does not include. If the step has failed, the worker reports the failure.
 func (s Snapshot) nextStep(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
@@ -221,6 +224,7 @@ func (s Snapshot) nextStep(now time.Time) Task {
 		return s.nextAtBarrier(now, late)
 	}
 
+	// A step that was interrupted runs again.
 	return Task{Job: RunStep, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 

@@ -32,7 +32,7 @@ func (w *worker) keepPresence(ctx context.Context) error {
 	for isRetry := false; ctx.Err() == nil; isRetry = true {
 		err := w.publishInSession(ctx, isRetry)
 		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
-			// The next call publishes in a new session at once.
+			// If ctx is not done, the session was lost, and the next call begins a new one.
 			continue
 		}
 		if err := updater.AwaitRetry(ctx, err); err != nil {
@@ -51,7 +51,8 @@ func (w *worker) publishInSession(ctx context.Context, isRetry bool) error {
 		return err
 	}
 
-	// The previous call has ended because the store could not be reached. The feed may have missed changes since.
+	// The previous call has ended with its session or with an error. The store may have been away, and the
+	// feed may have missed changes.
 	if isRetry {
 		w.noteOutageEnd()
 		w.feed.Invalidate()
@@ -68,8 +69,8 @@ func endSession(ctx context.Context, s *keyspace.SharedSession) {
 	_ = s.Close(ctx)
 }
 
-// keepPublished writes this server's presence, and writes it again whenever it is removed, until the
-// session ends.
+// keepPublished writes this server's presence, and writes it again whenever it is removed or replaced. It
+// returns nil when the session ends or ctx is done.
 func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	// From here on, ctx also ends with the session.
 	ctx, cancel := context.WithCancel(ctx)
@@ -105,8 +106,8 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	}
 }
 
-// checkPublished reports whether this server's presence is in the store as the session wrote it. It also
-// returns the revision at which it read the presence.
+// checkPublished reports whether this server's presence is in the store, and the session has written it. It
+// also returns the revision at which it read the presence.
 func (w *worker) checkPublished(
 	ctx context.Context,
 	s *keyspace.Session,
@@ -117,6 +118,7 @@ func (w *worker) checkPublished(
 			return err
 		}
 
+		// The session is announced once it has written the presence.
 		isPublished = stored != nil && *stored == w.ownPresence() && w.process.IsAnnounced(s)
 		revision, err = v.Revision()
 		return err

@@ -34,6 +34,7 @@ func (w *worker) applyChanges(news keyspace.ChangeSet) (stale staleParts) {
 		case isConfig:
 			stale.config = true
 		case !stale.request:
+			// If the request must be read again, that read also finds its later changes.
 			stale.request = !w.applyChange(c)
 		}
 	}
@@ -41,8 +42,8 @@ func (w *worker) applyChanges(news keyspace.ChangeSet) (stale staleParts) {
 	return stale
 }
 
-// applyChange applies a change of the request or its gate. It returns false if both must be read again
-// instead. Most changes that a worker gets are changes of the gate.
+// applyChange applies a change of the request or the gate without a read. Most changes that a worker gets are
+// changes of the gate. It returns false if it cannot apply the change, and both must be read again.
 func (w *worker) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= w.readRevision:
@@ -95,7 +96,8 @@ func (w *worker) reload(v *keyspace.View, stale staleParts) (err error) {
 	return nil
 }
 
-// readRequest reads the current update and its gate.
+// readRequest reads the request and the gate into the snapshot. It notes at which revision the request was
+// written and at which both were read.
 func (w *worker) readRequest(v *keyspace.View) (err error) {
 	var r record.Request
 	if w.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
@@ -104,6 +106,7 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 
 	w.snapshot.Gate = record.Gate{}
 	w.snapshot.Current = nil
+	// The revision is 0 if there is no request.
 	if w.requestRevision != 0 {
 		w.snapshot.Current = &r
 	}
@@ -129,8 +132,8 @@ func (w *worker) readOwnStatus(v *keyspace.View) error {
 	return nil
 }
 
-// retryNotingOutage does the same as retryStore. If f needed several tries or a long time, it also notes that
-// an outage of the store has just ended.
+// retryNotingOutage does the same as retryStore. If f has succeeded, but needed several tries or more than
+// firstLookDelay, it also notes that an outage of the store has just ended.
 func (w *worker) retryNotingOutage(ctx context.Context, f func() error) error {
 	began := time.Now()
 	tries := 0
@@ -161,9 +164,9 @@ func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error
 	return w.retryNotingOutage(ctx, func() error { return w.o.Store.View(ctx, f) })
 }
 
-// retryStore calls f, and calls it again while the store cannot be reached. It returns errors that a retry
-// cannot fix: errStale, a lost session, a claim that was lost or that another host holds, and a store that was
-// deleted or closed.
+// retryStore calls f until it succeeds, and waits for a moment before each retry. It returns errors that a
+// retry cannot fix: errStale, a lost session, a claim that was lost or that another host holds, and a store
+// that was deleted or closed. It gives up if ctx is done.
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()

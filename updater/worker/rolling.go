@@ -25,8 +25,9 @@ const recheckInterval = time.Second
 // unhealthyTimeout is how long a running member can be unhealthy before it counts as down.
 const unhealthyTimeout = 30 * time.Second
 
-// runRolling updates a component of which only one member can be down at a time. It takes the turn, updates
-// its member, waits until the member is healthy, and returns the turn.
+// runRolling updates a component of which only one member can be down at a time. It makes the moves that
+// NextRolling decides on: it takes the turn, updates its member, waits until the member is healthy, and
+// returns the turn.
 func (w *worker) runRolling(ctx context.Context, c release.Component, r record.Request) error {
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err
@@ -50,8 +51,8 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 			unhealthySince = time.Now()
 		}
 
-		// A member that has been unhealthy for too long counts as down. unhealthySince is set here, since a
-		// healthy member is not Running.
+		// A member that has been unhealthy for too long counts as down, so that its update needs no quorum.
+		// Since a healthy member is not Running, unhealthySince is set here.
 		if m.Running && time.Since(unhealthySince) >= unhealthyTimeout {
 			m.Running = false
 		}
@@ -240,26 +241,29 @@ const (
 	MoveAbort Move = "abort" // end the step, which has failed on another server
 )
 
-// NextRolling decides on the next move. A server keeps the turn, without a lease, until its member is healthy
-// again. So two members are never down for an update at the same time. A server that dies during its turn
-// keeps the turn, and continues when it is back. The turn of a server that is not in the request is ignored.
+// NextRolling decides on the next move. While its member is down, a server keeps the turn, without a lease.
+// So two members are never down for an update at the same time. The server returns the turn once its member
+// is healthy and up to date, or must stay up since the others have no quorum. A server that dies during its
+// turn keeps the turn, and continues when it is back. The turn of a server that is not in the request is
+// ignored.
 //
 // A server's step is done only when its member sees the cluster again. The server returns the turn before that
 // wait, since other servers may need the turn to bring their members back.
 func NextRolling(m RollingSnapshot) Move {
 	isHeld := m.isTurnHeld()
 	isOwnTurn := isHeld && m.Turn.Server == m.LRN
-	needsUpdate := m.NeedsUpdate || !m.Healthy
+	// A member needs the turn until it is up to date and healthy.
+	needsTurn := m.NeedsUpdate || !m.Healthy
 	isUp := m.Healthy || m.Running
 	// A member that is up must stay up while the others have no quorum.
 	mustStayUp := isUp && !m.othersHaveQuorum()
 
 	switch {
-	case !needsUpdate && isOwnTurn:
+	case !needsTurn && isOwnTurn:
 		return MoveGive
-	case !needsUpdate && !m.seesCluster():
+	case !needsTurn && !m.seesCluster():
 		return MoveWait
-	case !needsUpdate:
+	case !needsTurn:
 		return MoveDone
 	case isHeld && !isOwnTurn:
 		return MoveWait
@@ -311,16 +315,16 @@ func (m RollingSnapshot) othersNeeded() int {
 // [record.WaitTurn].
 func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
 	unhealthy := slices.Sorted(maps.Keys(m.Unhealthy))
-	var words []string
+	var problems []string
 	for _, lrn := range unhealthy {
-		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))
+		problems = append(problems, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))
 	}
 	reasons := ""
-	if len(words) > 0 {
-		reasons = ": " + strings.Join(words, "; ")
+	if len(problems) > 0 {
+		reasons = ": " + strings.Join(problems, "; ")
 	}
 
-	// This member is up to date and healthy, and only waits until it sees enough other members.
+	// A member that is up to date and healthy only waits for seesCluster, which needs half of the others.
 	others := len(m.Servers) - 1
 	if !m.NeedsUpdate && m.Healthy {
 		return record.WaitQuorum, unhealthy, fmt.Sprintf(

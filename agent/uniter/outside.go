@@ -24,6 +24,14 @@ import (
 // anything that the loop owns.
 type outside struct{ Options }
 
+// outside returns the unit's outside for a server. Its Update is the one that was passed to Run, since the method
+// commit changes the loop's cache.
+func (u *uniter) outside() outside {
+	o := outside{u.Options}
+	o.Update = u.rawUpdate
+	return o
+}
+
 // Identify implements [server.Outside].
 func (o outside) Identify() server.Identity {
 	return server.Identity{Unit: o.Unit, Environment: o.Environment.Name, UUID: o.Environment.UUID}

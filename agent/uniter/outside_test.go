@@ -1,6 +1,8 @@
 package uniter
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -59,5 +61,16 @@ func TestFindRelation(t *testing.T) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// TestOutsideLeavesTheLoopAlone checks that commands of other programs do not reach the method commit, since that
+// changes the cache of the unit's loop.
+func TestOutsideLeavesTheLoopAlone(t *testing.T) {
+	errRaw := errors.New("the Update that was passed to Run")
+	u := &uniter{rawUpdate: func(context.Context, func(tx *state.Tx) error) error { return errRaw }}
+	u.Update = u.commit
+	if err := u.outside().Update(t.Context(), nil); !errors.Is(err, errRaw) {
+		t.Errorf("got %v, want %v", err, errRaw)
 	}
 }

@@ -121,7 +121,7 @@ func (u *uniter) renewSocket() error {
 		return fmt.Errorf("cannot move the socket to %q: a hook is running", path)
 	}
 
-	moved, err := server.ListenFor(path, outside{u.Options})
+	moved, err := server.ListenFor(path, u.outside())
 	if err != nil {
 		return err
 	}

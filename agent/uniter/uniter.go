@@ -113,13 +113,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.ListenFor(socket, outside{o})
-	if err != nil {
+
+	u := &uniter{Options: o, rawUpdate: o.Update, hookLock: hookLock, lastHookEnd: time.Now()}
+	u.Update = u.commit // also updates the loop's cache
+	if u.server, err = server.ListenFor(socket, u.outside()); err != nil {
 		return err
 	}
-
-	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, hookLock: hookLock, lastHookEnd: time.Now()}
-	u.Update = u.commit // also updates the loop's cache
 	u.output = o.Logs.Open(o.Unit, o.Folder.Log())
 	defer u.close()
 	defer u.clearMetrics()

@@ -14,6 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/charmsource"
+	"bijou/state/constraints"
 	"bijou/state/resources"
 )
 
@@ -105,8 +106,13 @@ func (c deployCmd) newFinder(
 	}
 
 	acceptsOtherSeries := liftedBy(c.Force, c.ForceSeries).Series || deployed.ForceSeries
-	// This service has no constraints, so those of the environment or this host determine the wish's architecture.
-	service := state.Service{ForceSeries: acceptsOtherSeries}
+	// The bundle's constraints replace those of the existing service, and determine the wish's architecture.
+	service := state.Service{ForceSeries: acceptsOtherSeries, Constraints: deployed.Constraints}
+	if a.Constraints != nil {
+		if service.Constraints, err = constraints.Parse(*a.Constraints); err != nil {
+			return nil, err
+		}
+	}
 	// The application's own base or series comes first, then the bundle's, and then the existing service's base.
 	base := cmp.Or(a.Base, a.Series, b.Base, b.Series, deployed.Origin.Base)
 	f.wish = f.wishFor(service, base)
@@ -166,8 +172,10 @@ func (c deployCmd) describeStoreCharm(
 // files, and downloads nothing.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
-		isInStore := func(name, _ string) bool { return f.picked[name] > 0 }
-		maps.DeleteFunc(files, isInStore)
+		maps.DeleteFunc(files, func(name, _ string) bool {
+			_, isInStore := f.picked[name]
+			return isInStore
+		})
 		// All remaining files are the bundle's, so change needs no release.
 		return e.change(step, files, nil)
 	}

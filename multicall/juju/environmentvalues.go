@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bijou/state"
+	"bijou/state/charmsource"
 )
 
 // environmentHelp returns the help on all settings of an environment.
@@ -35,6 +36,7 @@ func environmentValues(e state.Environment) map[string]any {
 		state.AllowOtherSeries: e.AllowsOtherSeries(),
 		state.HarvestMode:      string(e.Harvest()),
 		state.ResolvedSkips:    e.ResolvedSkips(),
+		state.CharmhubURL:      cmp.Or(e.Config[state.CharmhubURL], charmsource.CharmhubURL),
 	}
 
 	// By default, a proxy is an empty text.

@@ -28,6 +28,7 @@ func cutCommand(args []string) (own, command []string, err error) {
 	}
 
 	args = withoutBareWait(args)
+	at = commandAt(args) // a --wait before the command is gone
 	// A run with options for variables or a directory is compose's run, which runs a command as exec does. These
 	// options are removed below, once the words of the command are known.
 	if _, s := cutSurroundings(args, at); !s.isEmpty() {

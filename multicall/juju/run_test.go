@@ -40,6 +40,8 @@ func TestCutCommand(t *testing.T) {
 		"exec web --wait 5s ls":              "exec web --wait 5s|ls",
 		"exec web-0 -- ls":                   "exec web-0|ls",
 		"exec web":                           "exec web|",
+		"--wait --all exec uptime":           "--all exec uptime|",
+		"--wait -m prod exec web/0 ls -a":    "-m prod exec web/0|ls -a",
 		"exec -e A=1 --env B=2 web/0 env":    "exec web/0|export A=1 B=2; env",
 		"exec -w /tmp web/0 -- pwd -P":       "exec web/0|cd /tmp || exit; pwd -P",
 		"exec -e prod web/0 -- ls":           "exec -e prod web/0|ls",

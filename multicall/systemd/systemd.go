@@ -195,9 +195,10 @@ func RemoveEnvironment(e home.Environment) error {
 // Remove removes those of the unit files that bijou has created for the owner, and returns their names. It
 // keeps unit files of other owners, and files that it cannot read. If dir is Dir and systemd runs, it stops
 // and disables each unit first and, if it has removed any, makes systemd read its unit files again at the
-// end. If it cannot remove a unit file, it returns an error at once.
+// end, also after an error. If it cannot remove a unit file, it leaves the remaining ones and returns an error.
 func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
 	isLoaded := dir == Dir && IsRunning() // systemd has read the unit files in dir
+	var removeErr error
 	for _, u := range units {
 		path := filepath.Join(dir, u.Name)
 		text, err := os.ReadFile(path)
@@ -211,13 +212,14 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		}
 
 		if err := os.Remove(path); err != nil {
-			return removed, fmt.Errorf("cannot remove the unit file: %w", err)
+			removeErr = fmt.Errorf("cannot remove the unit file: %w", err)
+			break
 		}
 		removed = append(removed, u.Name)
 	}
 
 	if len(removed) == 0 || !isLoaded {
-		return removed, nil
+		return removed, removeErr
 	}
 
 	// Forget the failure of a unit that was started again in the meantime, and has found no environment. The error of
@@ -226,7 +228,7 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		_, _ = systemctl("reset-failed", name)
 	}
 
-	return removed, Reload()
+	return removed, errors.Join(removeErr, Reload())
 }
 
 // ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the other. It leaves out files

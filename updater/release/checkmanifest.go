@@ -255,6 +255,10 @@ func checkContents(c *Contents) error {
 		if err := checkFile(f); err != nil {
 			return err
 		}
+		// One server delivers the contents for all servers, whatever their architectures are.
+		if f.ByArch != nil {
+			return errors.New("a file of contents cannot have by-arch: only artifacts differ by architecture")
+		}
 	}
 
 	for _, i := range c.Images {

@@ -161,6 +161,7 @@ func TestManifestRefusals(t *testing.T) {
 		{"two documents", "components: [{name: a, strategy: any}]\n---\n{}", "m.yaml: the file contains more than one document"},
 		{"nothing", "", "m.yaml: EOF"},
 		{"no YAML", "<html>:\n\t404", "m.yaml: yaml: "},
+		{"contents by architecture", "components:\n- name: a\n  strategy: leader-once\n  contents: {key: a, ignitions: [{role: r, id: i, file: {by-arch: {amd64: {url: 'https://x/y', sha256: " + strings.Repeat("a", 64) + "}}}}]}", "a file of contents cannot have by-arch"},
 		{"contents elsewhere", "components:\n- name: a\n  strategy: any\n  contents: {key: a}", "contents are required for the strategy leader-once"},
 		{"once without contents", "components: [{name: a, strategy: leader-once}]", "contents are required for the strategy leader-once"},
 		{"one key for two", "components:\n- {name: a, strategy: leader-once, contents: {key: k}}\n- {name: b, strategy: leader-once, contents: {key: k}}", `m.yaml:3: component "b": the key "k" is already used by component "a"`},

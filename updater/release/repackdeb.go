@@ -43,8 +43,11 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 		return "", err
 	}
 	arch = controlField(text, "Architecture")
-	if controlField(text, "Package") != "neco" || !isPlainName(arch) {
-		return "", fmt.Errorf("the file is a package of %q, not of neco", controlField(text, "Package"))
+	if name := controlField(text, "Package"); name != "neco" {
+		return "", fmt.Errorf("the file is a package of %q, not of neco", name)
+	}
+	if !isPlainName(arch) {
+		return "", fmt.Errorf("the package of neco has no valid architecture: %q", arch)
 	}
 
 	changed := map[string][]byte{

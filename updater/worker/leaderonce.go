@@ -133,7 +133,7 @@ func (w *worker) deliverContents(
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {
-		return nil, err
+		return nil, updater.AwaitRetry(ctx, err)
 	}
 
 	race, cancel := context.WithCancel(ctx)

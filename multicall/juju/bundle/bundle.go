@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -213,6 +214,7 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		// The checks below continue with the keys that could be decoded.
 		p.refuse("%s: application %q: %w", p.path, name, err)
 	}
+	p.removeNulls(name, a, earlierResources, n)
 
 	place := nameApplication(name)
 	p.checkKeys(place, a.Rest, *a)
@@ -241,6 +243,69 @@ func (p *parser) removeApplication(name string) {
 	p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool {
 		return isOf(name, r[0]) || isOf(name, r[1])
 	})
+}
+
+// removeNulls removes the keys of an application that are null in n, its value in the current file, after n was decoded.
+// The decoder keeps an earlier value for a null text or number, and for a null in an earlier map. earlier contains the
+// resources' files from earlier files. Single options are left to overlayOption.
+func (p *parser) removeNulls(name string, a *Application, earlier map[string]string, n *yaml.Node) {
+	for key, value := range pairs(n) {
+		if isNull(value) {
+			switch key {
+			case "charm":
+				a.Charm = ""
+			case "channel":
+				a.Channel = ""
+			case "series":
+				a.Series = ""
+			case "base":
+				a.Base = ""
+			case "num_units":
+				a.NumUnits = 0
+			case "options":
+				p.forgetFiles(nameApplication(name) + ": option ")
+			case "resources":
+				a.Revisions = nil
+				p.forgetFiles(nameApplication(name) + ": resource ")
+			}
+			continue
+		}
+
+		for entryName, entry := range pairs(value) {
+			switch {
+			case !isNull(entry):
+			case key == "resources" && earlier[entryName] != "":
+				a.Resources[entryName] = "" // resolveResources removes it
+			case key == "storage":
+				delete(a.Storage, entryName)
+			}
+		}
+	}
+}
+
+// forgetFiles forgets the files that options or resources named in earlier files. prefix begins their places in the
+// bundle.
+func (p *parser) forgetFiles(prefix string) {
+	maps.DeleteFunc(p.outside, func(place, _ string) bool { return strings.HasPrefix(place, prefix) })
+	maps.DeleteFunc(p.includes, func(place string, _ include) bool { return strings.HasPrefix(place, prefix) })
+}
+
+// pairs returns the keys and values of a mapping, or of the mapping of which n is an alias. It returns nothing for any
+// other node.
+func pairs(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i].Value, n.Content[i+1]) {
+				return
+			}
+		}
+	}
 }
 
 // overlayOption completes an option of the application after the current file was decoded. It resolves a YAML

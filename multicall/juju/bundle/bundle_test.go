@@ -16,13 +16,17 @@ import (
 
 // parseFiles parses the named files in order. The map gives their texts, for example "b/x.yaml: text".
 func parseFiles(files map[string]string, names ...string) (*bundle.Bundle, error) {
-	read := func(path string) ([]byte, error) {
+	return bundle.Parse(bundle.Files{Read: reader(files), ReadOutside: true}, names...)
+}
+
+// reader returns a function that reads the texts of files, by their paths.
+func reader(files map[string]string) func(path string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
 		if text, ok := files[path]; ok {
 			return []byte(text), nil
 		}
 		return nil, os.ErrNotExist
 	}
-	return bundle.Parse(bundle.Files{Read: read, ReadOutside: true}, names...)
 }
 
 const base = `
@@ -72,6 +76,69 @@ func TestParse(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(yaml.Node{}, "Tag", "Line", "Column", "Anchor", "Style")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNullRemovesKeys checks that null in an overlay removes what the bundle has given, with the files that it named.
+func TestNullRemovesKeys(t *testing.T) {
+	files := map[string]string{
+		"/b/bundle.yaml": `
+applications:
+  all:
+    charm: ch:db
+    channel: edge
+    series: jammy
+    num_units: 2
+    to: [new, new]
+    expose: true
+    trust: true
+    constraints: mem=1G
+    options: {a: include-file://../a, b: include-file://b}
+    resources: {file: ../r.bin, revision: 3}
+    storage: {data: 1G}
+  entries:
+    charm: ch:db
+    base: ubuntu@22.04
+    options: {a: include-file://../a, b: x}
+    resources: {file: ../r.bin, kept: 4, revision: 3}
+    storage: {data: 1G, other: 2G}
+`,
+		"/o/over.yaml": `
+applications:
+  all: {channel: , series: , num_units: , to: , expose: , trust: , constraints: , options: , resources: , storage: }
+  entries: {base: ~, options: {a: }, resources: {file: , revision: }, storage: {data: }}
+`,
+	}
+	isFromStore := func(string) bool { return true }
+	access := bundle.Files{Read: reader(files), ReadOutside: true, FromStore: isFromStore}
+	got, err := bundle.Parse(access, "/b/bundle.yaml", "/o/over.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]*bundle.Application{
+		"all": {Charm: "ch:db"},
+		"entries": {
+			Charm:     "ch:db",
+			Options:   map[string]yaml.Node{"b": {Kind: yaml.ScalarNode, Value: "x"}},
+			Revisions: map[string]int{"kept": 4},
+			Storage:   map[string]string{"other": "2G"},
+		},
+	}
+	ignored := cmpopts.IgnoreFields(yaml.Node{}, "Tag", "Line", "Column", "Anchor", "Style")
+	if diff := cmp.Diff(want, got.Applications, cmpopts.EquateEmpty(), ignored); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.Outside) != 0 {
+		t.Errorf("files outside of the directories are named: %q", got.Outside)
+	}
+
+	_, err = parseFiles(map[string]string{
+		"/b/bundle.yaml": "applications: {a: {charm: db}}",
+		"/o/over.yaml":   "applications: {a: {charm: }}",
+	}, "/b/bundle.yaml", "/o/over.yaml")
+	if err == nil {
+		t.Error("an application without a charm is accepted")
 	}
 }
 

@@ -46,9 +46,9 @@ func (c interruptCmd) Run(o *operator) error {
 	})
 }
 
-// awaitEnd waits until the operation has ended, and returns what [interruptCmd.describeEnd] says of the end.
-// It returns "" if the operation has not ended after the timeout. Once it has read the operation, it keeps waiting
-// while the store is unreachable.
+// awaitEnd waits until the operation op has ended, and returns what [interruptCmd.describeEnd] says of the end.
+// It returns "" without an error if op has not ended after the timeout, or if the operator interrupts the wait.
+// After a first successful read, it keeps waiting while the store is unreachable.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string, error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
@@ -78,9 +78,9 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 	return end, err
 }
 
-// describeEnd returns a clause for Run's message that says how an operation has ended: an action or command with
-// its status, and a hook with the command that runs it again. A hook may have succeeded before the interrupt
-// reached it.
+// describeEnd returns a clause for Run's message that says how an operation has ended. The clause has the status
+// of an action or command. For a hook that failed, except update-status, it has the command that runs the hook
+// again. A hook can also have succeeded before the interrupt reached it.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)
@@ -105,7 +105,7 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 		}
 	}
 
-	// Only a hook of a relation has a relation.
+	// Relation is empty unless the hook belongs to a relation.
 	retry := strings.TrimSpace("juju resolved --retry " + c.Unit + " " + op.Running().Relation)
 	return "was ended, and counts as failed; to run the hook again: " + retry, nil
 }

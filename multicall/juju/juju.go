@@ -36,9 +36,9 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	return console.Report(s.Err, run(ctx, s, parts, translateArgs(args)))
 }
 
-// run parses the command line and runs the command. With --wait, it then waits until the affected units have
-// settled. It returns an error with a hint for a command that bijou lacks, and for a model that is given as
-// CONTROLLER:MODEL.
+// run parses the command line and runs the command. If the command has [waitFlags] and one of them is set, run
+// then waits until the affected units have settled. It returns an error with a hint for a command that bijou
+// lacks, and for a model that is given as CONTROLLER:MODEL.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	if err := refuseMissing(args); err != nil {
 		return err
@@ -65,6 +65,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	}
 
 	name := home.EnvironmentName(cmp.Or(options.Environment, options.Model))
+	// EnvironmentName has removed bijou's own controller, so a colon belongs to a different one.
 	if controller, model, hasController := strings.Cut(name, ":"); hasController {
 		return refuseController(controller, model, args, command)
 	}
@@ -89,7 +90,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		err = o.awaitAffected(waiting.flags())
 	}
 	// Errors about an unknown name get a hint with the existing names, and other errors a hint by their kind.
-	return o.withHint(o.listKnown(err))
+	return o.withHint(o.withKnownNames(err))
 }
 
 // refuseController returns an error for a model given as CONTROLLER:MODEL. The error's hint is the command
@@ -98,11 +99,12 @@ func refuseController(controller, model string, args, command []string) error {
 	words := slices.Clone(args)
 	for i, word := range words {
 		option, value, joined := strings.Cut(word, "=")
-		namesModel := joined && slices.Contains(modelOptions(), option)
+		hasModel := joined && slices.Contains(modelOptions(), option)
 		switch {
-		case namesModel && strings.HasPrefix(value, controller+":"):
+		case hasModel && strings.HasPrefix(value, controller+":"):
 			words[i] = option + "=" + home.EnvironmentName(model)
 		case i > 0 && slices.Contains(modelOptions(), words[i-1]):
+			// The option is the previous word, and this word is its value.
 			words[i] = home.EnvironmentName(model)
 		}
 	}

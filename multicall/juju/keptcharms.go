@@ -12,8 +12,8 @@ import (
 
 // findKept returns the charm with the given revision to which the service can return, or nil if there is
 // none. The first choice is a charm with the current charm's name that the service keeps. The second choice
-// is any charm with that name in the environment. The last choice is a charm with a different name that the
-// service keeps.
+// is the charm with the current name and series, if the environment has it. The last choice is a charm with a
+// different name that the service keeps.
 func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {
 	current, err := charm.ParseURL(s.Charm)
 	if err != nil {
@@ -43,13 +43,13 @@ func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, e
 	}
 
 	// The environment may have the charm without keeping it for this service.
-	same := charm.URL{Series: current.Series, Name: current.Name, Revision: revision}
-	_, err = v.Charm(same.String())
+	unkept := charm.URL{Series: current.Series, Name: current.Name, Revision: revision}
+	_, err = v.Charm(unkept.String())
 	if err != nil {
-		// If the environment does not have the charm, this is the last choice, without an error.
+		// If the environment does not have the charm, renamed is the last choice, and there is no error.
 		return renamed, state.IgnoreNotFound(err)
 	}
-	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
+	return &state.KeptCharm{Charm: unkept.String(), Origin: s.Origin}, nil
 }
 
 // withKeptHint returns the error refused with a hint that lists the charms to which the service can return.

@@ -11,9 +11,9 @@ import (
 	"bijou/state/charm"
 )
 
-// listKnown adds to an error about an unknown name a hint with the existing names. It returns any other error
-// unchanged.
-func (o *operator) listKnown(err error) error {
+// withKnownNames adds a hint with the existing names to an error about an unknown unit, machine, application or
+// storage. It returns any other error unchanged.
+func (o *operator) withKnownNames(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
@@ -23,7 +23,7 @@ func (o *operator) listKnown(err error) error {
 		return err
 	}
 
-	// kind is a word for listNames, and label is a word for people.
+	// kind is a word for o.known, and label is a word for people.
 	kind := match[1] + "s"
 	label := kind
 	switch kind {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxListed is how many names a hint lists.
+// maxListed is the largest number of names that a hint lists.
 const maxListed = 12
 
-// listHint returns a hint with the existing names, for an error about an unknown name. label is the plural
-// word for the named entities, such as units.
+// listHint returns a hint with the existing names, for an error about an unknown name. It lists the first
+// maxListed of them, and counts the rest. label is the plural word for the named entities, such as units.
 func listHint(label string, names []string) string {
 	switch {
 	case len(names) == 0 && label == "storage":

@@ -49,8 +49,8 @@ type machineFolder struct {
 }
 
 // findMachineFolder returns the access to a machine, and the directory of the machine or of a unit on it.
-// name is the id of the machine or the name of the unit. It returns an error if the machine has no instance
-// yet.
+// name is a machine's id, a unit's name or SERVICE/leader. findMachineFolder returns an error if a machine
+// other than machine 0 has no instance yet.
 func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -94,8 +94,8 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	return machineFolder{Access: access, dir: dir}, nil
 }
 
-// findMachine returns the machine that name stands for. name is a machine's id, a unit's name or SERVICE/leader. unit is
-// the unit's name, or "" if name is a machine's id.
+// findMachine returns the machine that name stands for. name is a machine's id, a unit's name or SERVICE/leader.
+// unit is the unit's name, or "" if name is a machine's id.
 func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
 	id := name
 	if strings.Contains(name, "/") {
@@ -130,6 +130,7 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 		// The program has printed its own error.
 		return console.Exit(exit.ExitCode(), nil)
 	case errors.Is(err, exec.ErrNotFound):
+		// openssh-client has ssh and scp, and util-linux has nsenter.
 		return console.Hint(fmt.Errorf("cannot run %s: it is not installed", c.Args[0]),
 			"install it, on Debian with: apt install openssh-client util-linux")
 	case err != nil:

@@ -20,7 +20,7 @@ type migrateStateCmd struct {
 }
 
 // Run moves the environment's state to a different store, under the lock of the environment's directory. Then it
-// removes the credentials of the old store.
+// removes the copies of the old store's credentials in that directory, even with --keep.
 func (c migrateStateCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -78,7 +78,7 @@ func withMigrationHint(err error, e home.Environment) error {
 }
 
 // migrate copies the environment's state to the new store and switches to that store. If the environment
-// already uses the new store, migrate finishes a migration that was interrupted after the switch.
+// already uses the new store, migrate only finishes a migration that was interrupted after the switch, if any.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err := o.checkOriginal(e); err != nil { // refuses a copy of the environment's directory
 		return err
@@ -96,7 +96,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	}
 
 	o.note("copying the state of model %q from %s to %s", e.Name, e.State, to)
-	old := e.State
+	old := e.State // Switch replaces e.State
 	copied, err := copying.Migrate(o.ctx, copying.Migration{
 		From:     old,
 		To:       to,
@@ -123,8 +123,9 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	return nil
 }
 
-// finishMigration completes a migration that was interrupted after the switch to e.State. If there is none,
-// it only prints that the state is already in that store.
+// finishMigration completes a migration that was interrupted after the switch to e.State. Whether the old store
+// stays depends on the --keep of that migration, and not on c.Keep. If there is no such migration,
+// finishMigration only prints that the state is already in the store.
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := copying.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
@@ -142,7 +143,7 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 // targetURL returns the URL of the new store. The path of a SQLite URL becomes absolute, and its directory is
 // created. A SQLite URL without a path means the file in the environment's directory. targetURL refuses a SQLite
 // URL if machines are on other hosts. For any other store, targetURL copies the credentials that the URL names
-// into the environment's directory.
+// into the environment's directory, and returns the URL with the paths of the copies.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, isFile := strings.CutPrefix(c.To, "sqlite:")
 	if !isFile {

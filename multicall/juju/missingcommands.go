@@ -33,9 +33,9 @@ type missing struct {
 	// errorLead is the beginning of the error if matches is not nil. If errorLead is empty, the error begins
 	// with "juju COMMAND does not work like kubectl COMMAND".
 	errorLead string
-	// advice returns a hint for the words after the command. If advice is nil or returns "", the hints in the
-	// field instead are used.
-	advice func(words []string, names givenNames) string
+	// customHint returns a hint for the words after the command. If customHint is nil or returns "", the hints
+	// in the field instead are used.
+	customHint func(words []string, names givenNames) string
 }
 
 // callKind says to which calls of a command a row applies.
@@ -57,10 +57,10 @@ const (
 	neverActs     = "other tools' commands cannot remove or restart anything here"
 )
 
-// missingCommands returns a row for each group of commands of Juju, compose and kubectl that bijou lacks,
-// with the reason and the commands to type instead. It also returns rows for uses of bijou's own commands
-// that bijou does not support, such as juju stop with a name. If several rows apply to a command line, the
-// first one counts.
+// missingCommands returns a row for each group of commands of Juju and other tools that bijou lacks, with the
+// reason and the commands to type instead. It also returns rows for uses of bijou's own commands that bijou
+// does not support, such as juju stop with a name. If several rows have a command and match its words, the first
+// one counts. [findMissing] looks for a command of two words before one of a single word.
 func missingCommands() []missing {
 	return []missing{
 		// These are commands of Juju, and uses of bijou's own commands that bijou does not support.
@@ -75,7 +75,7 @@ func missingCommands() []missing {
 		{commands: "auth controllers show-controller register unregister login logout whoami users add-user show-user remove-user enable-user disable-user change-user-password", why: noUsers,
 			instead: []string{"juju models"}},
 		{commands: "destroy-controller kill-controller", why: "there are no controllers, and each model is destroyed separately",
-			instead: []string{"juju models"}, advice: destroyControllerHint},
+			instead: []string{"juju models"}, customHint: destroyControllerHint},
 		{commands: "grant revoke grant-cloud revoke-cloud", why: noUsers,
 			instead: []string{"to grant a secret to an application: juju grant-secret --help"}},
 		{commands: "enable-ha", why: "the store of a model decides how available the model's state is",
@@ -95,9 +95,9 @@ func missingCommands() []missing {
 		{commands: "import-filesystem", why: "existing data cannot be imported as storage, but new storage can be below a directory of the host",
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
 		{commands: "wait-for", why: "juju wait waits for states, not for queries",
-			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
+			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, customHint: waitForHint},
 		{commands: "config get", why: "--reset needs the name of an option", matches: resetsNothing, errorLead: "cannot reset options",
-			instead: []string{"juju config APP --reset OPTION"}, advice: resetHint},
+			instead: []string{"juju config APP --reset OPTION"}, customHint: resetHint},
 		{commands: "backups list-backups download-backup", why: "a backup is a file, and bijou keeps no list of backups",
 			instead: []string{"juju backup FILE"}},
 		{commands: "restore-backup", why: "juju restore creates a model from a backup file",
@@ -138,23 +138,23 @@ func missingCommands() []missing {
 		// These are commands of compose, docker, kubectl and systemd. Rows with the reason neverActs are for commands that
 		// remove or restart something.
 		{commands: "wait", why: "juju wait waits for states of units, not for conditions", matches: waitsForCondition,
-			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
+			instead: []string{"juju wait APP --for active"}, customHint: conditionHint},
 		{commands: "set:env", why: "charms have options, not environment variables", matches: namesKind,
-			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
+			instead: []string{"juju config APP OPTION=VALUE"}, customHint: setEnvHint},
 		{commands: "run", why: "a charm installs its own software, so there are no images", matches: namesImage,
-			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
+			instead: []string{"juju deploy CHARM"}, customHint: runImageHint},
 		{commands: "create:namespace create:ns", why: "bijou has models instead of namespaces and contexts",
-			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
+			instead: []string{"juju add-model NAME"}, customHint: createNamespaceHint},
 		{commands: "create:configmap create:cm", why: "options belong to an application",
 			instead: []string{"juju config APPLICATION OPTION=VALUE"}},
 		{commands: "create:deployment create:deploy", why: "an application is deployed from a charm",
 			instead: []string{"juju deploy CHARM"}},
 		{commands: "use-context use-namespace set-context", why: "bijou has models instead of namespaces and contexts",
-			instead: []string{"juju switch NAME"}, advice: switchHint},
+			instead: []string{"juju switch NAME"}, customHint: switchHint},
 		{commands: "set:image", why: "a charm installs its own software, so there are no images", matches: namesKind,
 			instead: []string{"upgrade the charm with: juju refresh APP"}},
 		{commands: "create:secret", why: "secrets have their own command",
-			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
+			instead: []string{"juju add-secret NAME KEY=VALUE"}, customHint: createSecretHint},
 		{commands: "down", why: neverActs,
 			instead: []string{"juju destroy-model MODEL"}},
 		{commands: "kill", why: neverActs + ", and a charm stops its own programs",
@@ -170,7 +170,7 @@ func missingCommands() []missing {
 		{commands: "delete:pvc delete:pv", why: neverActs,
 			instead: []string{"juju storage"}},
 		{commands: "delete:namespace delete:ns", why: neverActs,
-			instead: []string{"juju destroy-model MODEL"}, advice: deleteNamespaceHint},
+			instead: []string{"juju destroy-model MODEL"}, customHint: deleteNamespaceHint},
 		{commands: "rm delete", why: neverActs,
 			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
 		{commands: "stop", why: "it stops a model's background process, and a charm stops its own programs", onlyFor: callsWithNames,
@@ -180,7 +180,7 @@ func missingCommands() []missing {
 		{commands: "restart reload", why: neverActs + ", and a charm restarts its own programs",
 			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
 		{commands: "up apply create", why: "a bundle is the only file that can describe a whole model",
-			instead: []string{"juju deploy FILE", "to create a model: juju bootstrap; to create an application: juju deploy CHARM"}, advice: upHint},
+			instead: []string{"juju deploy FILE", "to create a model: juju bootstrap; to create an application: juju deploy CHARM"}, customHint: upHint},
 		{commands: "pull", why: noContainers,
 			instead: []string{"upgrade the charm with: juju refresh APP"}},
 		{commands: "images image push commit save load import", why: noContainers,
@@ -214,8 +214,8 @@ func missingCommands() []missing {
 		{commands: "cordon uncordon drain taint", why: "machines cannot be drained or tainted, but --to chooses a unit's machine",
 			instead: []string{"to see the units on a machine: juju show-machine MACHINE", "to see all machines: juju machines"}},
 		{commands: "attach", why: "a unit has no console",
-			instead: []string{"juju debug-log --follow --include UNIT", "juju debug-log --follow --include 'APP/*'", "juju debug-log --follow"},
-			advice:  attachHint},
+			instead:    []string{"juju debug-log --follow --include UNIT", "juju debug-log --follow --include 'APP/*'", "juju debug-log --follow"},
+			customHint: attachHint},
 		{commands: "pause unpause", why: "running units cannot be paused",
 			instead: []string{"to stop a running hook: juju interrupt UNIT", "to stop a model's background process: juju stop; to start it again: juju start"}},
 		{commands: "edit patch replace", why: "objects cannot be edited in an editor",
@@ -264,8 +264,8 @@ func missingRow(name string, words []string) (m missing, ok bool) {
 	return missing{}, false
 }
 
-// refuseMissing returns an error if the command line is a command of Juju, compose or kubectl that bijou
-// lacks, or a use of bijou's own command that only another tool has. The error's hint has bijou's command, with
+// refuseMissing returns an error if the command line is a command of Juju or another tool that bijou lacks, or
+// a use of bijou's own command that bijou does not support. The error's hint shows what to type instead, with
 // the names that the user gave. For any other command line, refuseMissing returns nil.
 func refuseMissing(args []string) error {
 	at := commandAt(args)
@@ -286,18 +286,18 @@ func refuseMissing(args []string) error {
 		return nil
 	}
 
-	// model is only a model that the command line names. current is also the model that is used without one.
 	names := readNames(words)
 	names.model = modelGiven(args)
 	names.current = names.model
+	// If the command line names no model, the command would use the current one.
 	if names.model == "" {
 		names.current = currentModel()
 	}
 
 	// If the row's own function has no hint, the row's list of hints applies.
 	hint := ""
-	if m.advice != nil {
-		hint = m.advice(words, names)
+	if m.customHint != nil {
+		hint = m.customHint(words, names)
 	}
 	return console.Hint(console.Usage(m.refusal(command)), cmp.Or(hint, m.advise(names)))
 }
@@ -307,12 +307,12 @@ func refuseMissing(args []string) error {
 // command line. A row with onlyFor does not apply to a request for help.
 func (m missing) wordsFor(line, words []string) (used []string, ok bool, err error) {
 	if m.onlyFor == anyCall {
-		// For a command that bijou has, only a row with a condition applies.
+		// For a command that bijou has, only a row with matches applies. findMissing has called matches.
 		ok = m.matches != nil || !isCommand(line[0])
 		return words, ok, nil
 	}
 
-	// Values of options are not names. The indexes are those of all other words.
+	// These are the indexes of the words that are neither options nor values of options.
 	indexes, err := ownCommand().Words(line)
 	if err != nil {
 		return nil, false, err
@@ -320,7 +320,8 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 
 	asksHelp := slices.Contains(words, "--help") || slices.Contains(words, "-h")
 	isBare := len(indexes) == 0
-	if asksHelp || isBare != (m.onlyFor == bareCalls) {
+	wantsBare := m.onlyFor == bareCalls
+	if asksHelp || isBare != wantsBare {
 		return nil, false, nil
 	}
 
@@ -358,8 +359,9 @@ func (m missing) refusal(command string) error {
 	return fmt.Errorf("bijou has no command %q: %s", command, m.why)
 }
 
-// advise returns the hint to show from the row's hints, with the user's names in place of the placeholders.
-// The choice is described at [missing].instead.
+// advise returns a hint from the field instead, with the user's names in place of its placeholders. It chooses the
+// first hint whose placeholders can all be replaced. If there is none, it chooses the last hint, if that has no
+// placeholders. Otherwise it returns all hints, joined by "or".
 func (m missing) advise(names givenNames) string {
 	for _, hint := range m.instead {
 		if filled, hasPlaceholders, isComplete := names.fill(hint); hasPlaceholders && isComplete {
@@ -367,7 +369,6 @@ func (m missing) advise(names givenNames) string {
 		}
 	}
 
-	// A last hint without placeholders fits any names.
 	last := m.instead[len(m.instead)-1]
 	if filled, hasPlaceholders, _ := names.fill(last); !hasPlaceholders {
 		return filled
@@ -395,9 +396,9 @@ type givenNames struct {
 	current                     string // the model that the command would use, or "" if there is none
 }
 
-// readNames returns the applications, units, numbers and files among the words before "--". It skips kinds of
-// kubectl, and options with their values, except the file of kubectl's --filename=FILE. It replaces the name
-// of a pod with the name of a unit.
+// readNames returns the applications, units, numbers and files among the words before "--". It skips kinds,
+// words with "=", options, and the values of the options that [takesValue] knows. It does not skip the file of
+// kubectl's --filename=FILE. It replaces the name of a pod with the name of a unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]
@@ -491,9 +492,10 @@ var placeholder = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // fill replaces the placeholders of a hint with the given names, quoted for a shell. If the user named a
-// model, the juju commands of the hint get the option -m. hasPlaceholders reports whether the hint has
-// placeholders. isComplete reports whether all of them were replaced.
+// model, the juju commands of a hint without MODEL get the option -m. hasPlaceholders reports whether the hint
+// has placeholders. isComplete reports whether all of them were replaced.
 func (n givenNames) fill(hint string) (filled string, hasPlaceholders, isComplete bool) {
+	// The form of a word does not tell a secret from an application, or a machine from a different number.
 	given := map[string][]string{
 		"APP": n.apps, "SECRET": n.apps, "UNIT": n.units, "MACHINE": n.numbers, "NUMBER": n.numbers, "FILE": n.files,
 	}

@@ -17,7 +17,8 @@ var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // waitForHint returns the `juju wait` command that corresponds to a `juju wait-for` with these words. If
-// `juju wait` cannot express the query, the command waits for the state active.
+// `juju wait` cannot express the query, the command waits for the state active. For a model or a machine, the
+// command ignores the query, and waits for the whole model.
 func waitForHint(words []string, names givenNames) string {
 	w := readWaitFor(words)
 
@@ -99,6 +100,7 @@ func destroyControllerHint(_ []string, names givenNames) string {
 		return ""
 	}
 
+	// The controller's name is among the apps. After an error, models is empty.
 	models, _ := h.Names()
 	if len(names.apps) > 0 && slices.Contains(models, names.apps[0]) {
 		return "juju destroy-model " + quoteShellWords(names.apps[:1])
@@ -110,7 +112,8 @@ func destroyControllerHint(_ []string, names givenNames) string {
 }
 
 // createSecretHint returns the juju command for kubectl's create secret generic NAME --from-literal=K=V. A name or
-// pair that is missing becomes a placeholder.
+// pair that is missing becomes a placeholder. If a key is too short for juju, createSecretHint makes it longer,
+// and the hint begins with the reason.
 func createSecretHint(words []string, _ givenNames) string {
 	name := ""
 	var pairs []string
@@ -130,7 +133,7 @@ func createSecretHint(words []string, _ givenNames) string {
 		}
 	}
 
-	// Keys of juju's secrets have at least three characters. kubectl accepts shorter ones.
+	// A key of juju's secrets must have at least three letters or digits. kubectl accepts shorter keys.
 	lead := ""
 	for i, pair := range pairs {
 		if key, _, _ := strings.Cut(pair, "="); len(key) < 3 {
@@ -157,10 +160,10 @@ func waitsForCondition(words []string) bool {
 	})
 }
 
-// conditionHint returns the juju command for kubectl's wait. The command waits until units are gone for
-// --for=delete, and until they are active for all other conditions.
+// conditionHint returns the juju command for kubectl's wait. With --for=delete, the command waits until units are
+// gone. With any other condition, it waits until they are active.
 func conditionHint(words []string, _ givenNames) string {
-	state := untilActive
+	until := untilActive
 	timeout := ""
 	var others []string // words that can be names, without the values of the two options
 	for i := 0; i < len(words); i++ {
@@ -172,7 +175,7 @@ func conditionHint(words []string, _ givenNames) string {
 
 		switch {
 		case option == "--for" && value == "delete":
-			state = untilGone
+			until = untilGone
 		case option == "--timeout":
 			timeout = " --timeout " + quoteShellWords([]string{value})
 		case option != "--for":
@@ -186,7 +189,7 @@ func conditionHint(words []string, _ givenNames) string {
 	if len(names) > 0 {
 		hint += " " + quoteShellWords(names)
 	}
-	return hint + " --for " + state + timeout
+	return hint + " --for " + until + timeout
 }
 
 // resetsNothing reports whether --reset is the last word, so that no option's name follows it.
@@ -203,8 +206,8 @@ func resetHint(_ []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// setEnvHint returns the juju command for kubectl's set env deployment/web K=V. It returns "" if no
-// application is named.
+// setEnvHint returns the juju command for kubectl's set env deployment/web K=V. Without a pair K=V, the command
+// has a placeholder. setEnvHint returns "" if no application is named.
 func setEnvHint(words []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -274,7 +277,7 @@ func switchHint(words []string, names givenNames) string {
 	return ""
 }
 
-// namespaceGiven returns the value of kubectl's -n or --namespace, or "".
+// namespaceGiven returns the value of kubectl's first -n or --namespace, or "" if there is none.
 func namespaceGiven(words []string) string {
 	for i, word := range words {
 		option, value, joined := strings.Cut(word, "=")

@@ -21,7 +21,7 @@ const modelStatusInterval = "update-status-hook-interval"
 
 // Run prints settings of the environment, or sets and resets them as set-environment does.
 func (c modelConfigCmd) Run(o *operator) error {
-	// For set-environment, a setting without a value is a reset.
+	// For set-environment, KEY= is a reset.
 	words := c.Words
 	for _, key := range c.Reset {
 		words = append(words, key+"=")
@@ -56,7 +56,7 @@ func (c modelConfigCmd) Run(o *operator) error {
 }
 
 // showAll prints all settings of the environment. The source of a setting says whether its value is the
-// default, was set for the model, or is unknown to this version.
+// default or was set for the model, or that this version does not know the setting.
 func (c modelConfigCmd) showAll(o *operator) error {
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c modelConfigCmd) showAll(o *operator) error {
 		settings[key]["Source"] = "unknown"
 	}
 
-	// This setting is also shown under Juju's name.
+	// The status interval is also shown under Juju's name.
 	settings[modelStatusInterval] = settings[state.StatusInterval]
 	return o.encode(c.Format, settings)
 }

@@ -49,6 +49,7 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	}
 
 	if len(changed) == 0 {
+		// describeDefaults then returns a whole sentence.
 		o.note("%s", describeDefaults(changed))
 		return nil
 	}
@@ -94,7 +95,7 @@ func nativeSetting(key string) string {
 	return key
 }
 
-// describeDefaults returns the defaults in one line, each as KEY=VALUE.
+// describeDefaults returns the defaults in one line, each as KEY=VALUE, or a sentence if there are none.
 func describeDefaults(defaults map[string]string) string {
 	if len(defaults) == 0 {
 		return "this host has no defaults"
@@ -107,8 +108,8 @@ func describeDefaults(defaults map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// show prints all settings for which this host can have a default, or one of these settings. Each has bijou's
-// own default, and this host's.
+// show prints all settings for which this host can have a default, or only the one that the command line names.
+// Each has bijou's own default, and this host's. show returns an error for any other name.
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 	settings := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {

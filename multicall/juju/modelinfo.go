@@ -20,14 +20,15 @@ type modelInfo struct {
 	Status         status.Info `json:"status" yaml:"status"`
 }
 
-// newModelInfo describes an environment by this host's record of it. It does not read the environment's store.
+// newModelInfo describes an environment by this host's record of it. It does not read the environment's store,
+// so every environment that is not being removed is shown as available.
 func newModelInfo(e home.Environment) modelInfo {
 	info := modelInfo{
 		Name:           home.Owner + "/" + e.Name,
 		ShortName:      e.Name,
 		UUID:           e.UUID,
 		Type:           "iaas",
-		ControllerUUID: e.UUID,
+		ControllerUUID: e.UUID, // there are no controllers
 		Controller:     home.Controller,
 		Cloud:          e.Provider,
 		Life:           state.Alive,

@@ -18,8 +18,8 @@ type modelsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run lists the environments, and marks the current one with a star. The table also has a row for an environment
-// that cannot be read. In all other formats it is an error.
+// Run lists the environments. The table marks the current one with a star, and has a row even for an environment
+// that cannot be read. In any other format, Run returns an error if the record of an environment cannot be read.
 func (c modelsCmd) Run(o *operator) error {
 	names, err := o.home.Names()
 	if err != nil {
@@ -68,12 +68,13 @@ func (o *operator) printModels(names []string, current string) error {
 
 	t := console.NewTable("MODEL", "CLOUD", "STATUS", "MACHINES", "UNITS", "STORE", "MESSAGE")
 	t.PaintOnly("STATUS")
-	t.Spare("MESSAGE")
+	t.Spare("MESSAGE") // left out if all environments can be read
 	for i, r := range rows {
 		name := names[i]
 		if name == current {
 			name += " *"
 		}
+		// AddWhole does not cut the last cell, the message.
 		t.AddWhole(wordColour(r.status), console.NoTail,
 			name, r.provider, r.status, r.machines, r.units, r.store, r.message)
 	}
@@ -84,9 +85,9 @@ func (o *operator) printModels(names []string, current string) error {
 // modelTimeout is how long the list waits for a store.
 const modelTimeout = 2 * time.Second
 
-// readModel reads one environment for the list. It never fails: the row shows an error of the store as the
-// model's status. Without such an error, the status says whether the environment's background process runs. The
-// model counts as available if bijou cannot find out.
+// readModel reads one environment for the list. If the record or the store cannot be read, the row has the status
+// error and the reason. An environment that is being removed has the status destroying. For any other
+// environment, the status says whether the background process runs. It is available if bijou cannot find out.
 func (o *operator) readModel(name string) modelRow {
 	e, err := o.home.Environment(name)
 	if err != nil {
@@ -94,8 +95,8 @@ func (o *operator) readModel(name string) modelRow {
 	}
 
 	r := modelRow{provider: e.Provider, status: "available", store: text.HideSecrets(e.State)}
-	// The store of such an environment may be gone already.
 	if e.Phase == home.Removing {
+		// The store may be gone already.
 		r.status = "destroying"
 		return r
 	}
@@ -117,7 +118,7 @@ func (o *operator) readModel(name string) modelRow {
 		if err != nil {
 			return err
 		}
-		units, err := v.Units("")
+		units, err := v.Units("") // of all services
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"bijou/state/backoff"
 )
 
-// checkStopped returns an error if an agent of the environment runs on this host. It also finds an agent that
-// is still starting and has not announced itself yet.
+// checkStopped returns an error if an agent of the environment runs on this host. An agent that is about to run a
+// machine, or has just stopped running it, also counts.
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	if err != nil {
@@ -38,8 +38,8 @@ func (o *operator) checkStopped(e home.Environment) error {
 	return nil
 }
 
-// refuseCopy returns an error if this directory is a copy of the environment's directory, or was moved. That
-// is the case if the environment's store is a file, and a different directory holds the claim of machine 0.
+// refuseCopy returns an error if e.Dir is a copy of the environment's directory, or was moved. That is the case
+// if the environment's store is a file, and a different directory holds the claim of machine 0.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" {
 		// This host has no directory of the environment.
@@ -79,15 +79,16 @@ func (o *operator) checkOriginal(e home.Environment) error {
 	return errors.Join(err, s.Close())
 }
 
-// claimMachines claims the environment's machines for this directory: all machines of a local environment, or
-// machine 0 of any other environment. Processes that run these machines from a different directory then end.
-// claimMachines returns e with the current path of its store.
+// claimMachines claims the environment's machines for the directory e.Dir: all machines in the directory of a
+// local environment, or machine 0 of any other environment. Processes that run these machines from a different
+// directory then end. claimMachines returns e with the current path of its store.
 func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	e, err := relocateState(e)
 	if err != nil {
 		return e, err
 	}
 
+	// openState would refuse a directory that was moved.
 	return e, o.openUnchecked(e, func(s *state.State) error {
 		dirs, err := e.MachineDirs()
 		if err != nil {
@@ -108,8 +109,8 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 }
 
 // relocateState corrects the path of the store in the environment's record after the environment's directory was
-// moved, and returns e with that path. It changes nothing unless the store lies inside the directory, and does
-// not exist at its recorded path.
+// moved, and returns e with that path. It changes nothing unless the store is a file that does not exist at its
+// recorded path, and e.StateFile() exists.
 func relocateState(e home.Environment) (home.Environment, error) {
 	path, isFile := strings.CutPrefix(e.State, "sqlite:")
 	if !isFile {
@@ -126,10 +127,10 @@ func relocateState(e home.Environment) (home.Environment, error) {
 	return e, e.Save()
 }
 
-// claimMachine claims the machine for this directory, and waits until a process on this host that runs the
-// machine from a different directory has ended. It does nothing if the claim belongs to this directory already,
-// or if the environment has no such machine. claimMachine returns an error, and claims nothing, if that process
-// would not learn that it has lost the claim.
+// claimMachine claims the machine for the directory e.Dir. If a process runs the machine from a different
+// directory, claimMachine then waits for its end, as [operator.awaitHolderEnd] describes. It returns an error, and
+// claims nothing, if that process would not learn that it has lost the claim. It does nothing if the claim
+// belongs to e.Dir already, or if the environment has no such machine.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Claims.Holder(e.MachineDir(id))
 	if err != nil {
@@ -149,8 +150,8 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 			return nil
 		}
 
-		// If the state lies inside this directory, the old process may use a different copy of the state. It
-		// then does not learn that it has lost the claim, so it must end first.
+		// If the state lies inside e.Dir, the old process may use a different copy of the state. It then
+		// does not learn that it has lost the claim, so it must end first.
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
 		isHolderAlive := held && o.parts.Claims.IsAlive(old)
 		if isHolderAlive && isStateInside {
@@ -173,7 +174,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	if err != nil {
 		return err
 	}
-	// No process in a different directory has run the machine.
+	// No different directory had the claim, so there is no process to wait for.
 	if !held || old.SamePlace(here) {
 		return nil
 	}
@@ -182,7 +183,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	return o.awaitHolderEnd(old)
 }
 
-// awaitHolderEnd waits until the process that ran the machine has ended. If the process does not end in time, or
+// awaitHolderEnd waits until the process that ran a machine has ended. If the process does not end in time, or
 // is suspended and so cannot end, awaitHolderEnd prints a warning and lets the machine start here. The process
 // has lost its claim, so it can no longer write. awaitHolderEnd does not wait for a process on a different host.
 func (o *operator) awaitHolderEnd(old state.Holder) error {
@@ -201,6 +202,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	}
 
 	if !o.parts.Claims.IsAlive(old) {
+		// The process has ended, or it is not on this host.
 		return nil
 	}
 

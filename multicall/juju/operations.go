@@ -108,7 +108,7 @@ func readActionsOf(v *state.View, word string) ([]actions.Action, error) {
 	return actions.List(v, word)
 }
 
-// actionTitle returns the action's name or, for a command, the beginning of its command line.
+// actionTitle returns the action's name or, for a command, "run: " and the beginning of its command line.
 func actionTitle(a actions.Action) string {
 	if !a.IsCommand() {
 		return a.Name

@@ -120,6 +120,7 @@ func (o *operator) openState(e home.Environment, f func(s *state.State) error) e
 // openUnchecked opens the environment's store for f. It does not check whether the environment's directory is
 // a copy.
 func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) error) error {
+	// The timeout limits only Open, and not f.
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	s, err := state.Open(ctx, e.State)
 	cancel()
@@ -141,12 +142,13 @@ func (o *operator) reportSteps(s state.Steps) {
 	}
 }
 
-// reportInterval is short enough for the progress bar to appear promptly and to move smoothly.
+// reportInterval is short enough for the progress bar to appear promptly.
 const reportInterval = 100 * time.Millisecond
 
-// reportDuring runs one step of a long job. During the step it keeps the progress bar moving, since a long step
-// would otherwise look like a hang. It returns the step's error.
-func (o *operator) reportDuring(s state.Steps, step func() error) error {
+// reportDuring runs one step of a long job, and returns the step's error. It reports the progress again and again
+// until the step ends. The progress bar appears only after a delay, and without further reports, a long first
+// step would look like a hang.
+func (o *operator) reportDuring(progress state.Steps, step func() error) error {
 	// With the buffer, the step's goroutine can end even after a panic in this goroutine.
 	ended := make(chan error, 1)
 	go func() { ended <- step() }()
@@ -155,7 +157,7 @@ func (o *operator) reportDuring(s state.Steps, step func() error) error {
 	defer ticker.Stop()
 
 	for {
-		o.reportSteps(s)
+		o.reportSteps(progress)
 		select {
 		case err := <-ended:
 			return err
@@ -193,8 +195,8 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 }
 
 // warnIfDown warns if the environment's background process does not run, since changes then have no effect yet on
-// machine 0. Agents of other machines have processes of their own. A command that opens the environment several times
-// warns once. It prints nothing if it cannot find out.
+// machine 0. Agents of other machines have processes of their own. A command that opens the environment several
+// times warns once. warnIfDown prints nothing if it cannot find out whether the process runs.
 func (o *operator) warnIfDown(e home.Environment) {
 	if o.hasWarned {
 		return
@@ -210,8 +212,8 @@ func (o *operator) warnIfDown(e home.Environment) {
 	}
 }
 
-// warnOfStore prints warnings about faults of etcd's servers. It ignores a store that cannot be opened, since
-// the commands that use the store report that.
+// warnOfStore prints warnings about faults of etcd's servers. It does nothing for a store in a file. It ignores a
+// store that cannot be opened, since the commands that use the store report that.
 func (o *operator) warnOfStore(url string) {
 	if !strings.HasPrefix(url, "etcd") {
 		return

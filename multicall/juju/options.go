@@ -27,12 +27,12 @@ func (o *operator) newOptionReader(schema *charm.Config, service string) *option
 }
 
 // readWords reads options from words. Each word is OPTION=VALUE, OPTION=@FILE, or the name of a YAML file of
-// options, with "-" for stdin. Later words override earlier ones.
+// options, with "-" for stdin. A word that is the name of an existing file means that file, even if the word
+// contains "=". Later words override earlier ones.
 func (r *optionReader) readWords(words []string) (map[string]any, error) {
 	options := map[string]any{}
 	for _, word := range words {
 		name, text, hasEquals := strings.Cut(word, "=")
-		// The name of a file can also contain "=".
 		_, statErr := os.Stat(word)
 		if hasEquals && statErr != nil {
 			value, err := r.readOption(name, text)
@@ -43,7 +43,7 @@ func (r *optionReader) readWords(words []string) (map[string]any, error) {
 			continue
 		}
 
-		given, err := r.readOptions(word)
+		given, err := r.readYAML(word)
 		if err != nil {
 			return nil, err
 		}
@@ -61,6 +61,7 @@ func (r *optionReader) readPairs(words []string) (map[string]any, error) {
 	}
 
 	options := map[string]any{}
+	// With sorted names, the same words always lead to the same error.
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
 		value, err := r.readOption(name, pairs[name])
 		if err != nil {
@@ -85,8 +86,8 @@ func (r *optionReader) readOption(name, text string) (any, error) {
 	return r.schema.ParseText(name, text)
 }
 
-// readOptions reads a service's options from a YAML file, or from stdin if path is "-".
-func (r *optionReader) readOptions(path string) (map[string]any, error) {
+// readYAML reads a service's options from a YAML file, or from stdin if path is "-".
+func (r *optionReader) readYAML(path string) (map[string]any, error) {
 	// A word that is neither OPTION=VALUE nor a file is a mistake in the command line.
 	if _, err := os.Stat(path); err != nil && path != "-" {
 		return nil, console.Usage(fmt.Errorf("cannot read options: %w", err))

@@ -71,8 +71,9 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 }
 
 // defaultName returns the unit or service whose settings relation-get prints if the arguments do not name one. In the
-// hook's own relation, it is the remote service with --app, or else the remote unit. Otherwise it is the local unit
-// in the classic dialect, and defaultName returns an error in the modern dialect.
+// hook's own relation, it is the remote service with --app, or else the remote unit. If there is none, or in any other
+// relation, it is the local unit. defaultName then returns an error in the modern dialect, without a local unit, and
+// in a broken relation.
 func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, error) {
 	f := inv.Facts
 	switch {

@@ -181,7 +181,8 @@ func (s *relationSetter) readSettings(
 }
 
 // defaultFiles returns the files to read if the call names none. For a call without arguments, this is stdin. For a call
-// with arguments it returns nil, and logs that stdin is not read, unless an argument of the form KEY=@- reads stdin.
+// with arguments it returns nil. It then logs that stdin is not read, unless an argument of the form KEY=@- reads stdin,
+// or there is no local unit.
 func defaultFiles(inv *hookenv.Invocation, given settingArguments) []string {
 	if len(given.pairs)+len(given.touched) == 0 {
 		return []string{"-"}

@@ -26,7 +26,7 @@ func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 		return err
 	}
 
-	// Without --include-data, smart, the default format, has only the word.
+	// Without --include-data, the default format, which is smart, has only the word.
 	hasFormat := inv.Format != "" && inv.Format != hookenv.FormatSmart
 	if !g.data && !hasFormat {
 		return inv.Print(status.Status)

@@ -22,7 +22,8 @@ func environmentHelp() string {
 }
 
 // environmentValues returns the values of an environment's settings, by the settings' keys. A setting that is
-// not set has its default, or is left out if it has none.
+// not set has its default. Settings of the provider and of Juju, and the provider's checksum, are left out if
+// they are not set.
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name":                 e.Name,

@@ -161,7 +161,8 @@ func asShellRuns(command []string) []string {
 // the first word counts as the unit, and the command begins after it. command is empty, and own is args, if no
 // word is left for the command.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
-	// positions are the indexes in args[at:] of the words after exec, without options and their values.
+	// positions are the indexes in args[at:] of the words between exec and two dashes, without options and
+	// their values.
 	positions, err := ownCommand().Words(args[at:])
 	if err != nil {
 		return args, nil, err

@@ -95,8 +95,8 @@ type serverDoc struct {
 	Doing *record.Activity `json:"doing,omitempty"`
 }
 
-// Run prints the status. The exit code depends on the state. With --watch, Run prints the status after every
-// change instead, and the exit code does not depend on the state.
+// Run prints the status. The exit code depends on the state. With --watch, Run also prints the status again
+// whenever it changes, and the exit code does not depend on the state.
 func (c statusCmd) Run(o *operator) error {
 	if c.Watch {
 		return c.watch(o)

@@ -97,8 +97,7 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 }
 
 // appendUnit appends the unit file called name, which it creates from the template in file with the values.
-// It returns an error if the path folder, which the values contain, has control characters. No unit file can
-// contain these.
+// It returns an error if the path folder, which the values contain, has control characters, such as a newline.
 func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf(

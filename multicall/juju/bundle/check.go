@@ -153,7 +153,7 @@ func (p *parser) checkApplication(name string, a *Application, unitsLeft int) {
 func isNumberOfUnits(n, unitsLeft int) bool { return n >= 0 && n <= unitsLeft }
 
 // checkPlaces adds an error for each of the application's places that names a machine or an application that
-// the bundle does not have.
+// the bundle does not have. It accepts all containers.
 func (p *parser) checkPlaces(name string, places []string) {
 	for _, to := range places {
 		if to == placeNew || isContainer(to) {

@@ -155,9 +155,10 @@ func (tx *Tx) DestroyMachine(id string) error {
 }
 
 // DestroyMachine is like [Tx.DestroyMachine]. With force it also destroys a machine with units or storage, except
-// machine 0. It first removes the units, without waiting for their agents. Then it removes a machine without an
-// instance, and marks any other machine as dead, so that the provisioner removes it. If a unit cannot be removed,
-// it returns an error and leaves out this last step. It works in batches; after an interruption call it again.
+// machine 0. It makes an alive machine dying, and removes the units without waiting for their agents. Then it removes
+// a machine without an instance, and marks any other machine as dead, so that the provisioner removes it. If a unit
+// cannot be removed, it returns an error and leaves out this last step. It works in batches; after an interruption
+// call it again.
 func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error {
 	// Tx.DestroyMachine refuses machine 0.
 	if !force || id == "0" {

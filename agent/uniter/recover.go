@@ -303,9 +303,9 @@ func (k *knownRuns) addEnded(id string, end time.Time) {
 	}
 }
 
-// compareFolder checks that the unit's directory contains the charm, and that the directory's last run is
-// also the last run in the records. It returns a description of the difference, or an empty string if there
-// is none.
+// compareFolder checks that the unit's directory contains the charm, if k names one. It also checks that the
+// directory's last run is the run in flight, or the run that ended last in the records. It returns a
+// description of the difference, or an empty string if there is none.
 func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	if k.charm != "" {
 		if _, err := os.Stat(f.Charm()); errors.Is(err, fs.ErrNotExist) {

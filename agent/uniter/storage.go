@@ -9,9 +9,8 @@ import (
 )
 
 // bindStorage creates the storage's directory, binds the directory to its location in the unit, and records
-// the location. If s.Made is false, no directory of the storage can exist yet. bindStorage then first checks
-// that the path is free, and commits that the directory can exist from now on. So it never uses a directory
-// that does not belong to the storage.
+// the location. If s.Made is false, it first checks that the path is free, and commits that the directory can
+// exist from now on. So it never uses a directory that does not belong to the storage.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
 	defer func() {
 		if err != nil {

@@ -79,8 +79,8 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 // maxBlobRefusals is how often a blob is written again after a gateway has refused it.
 const maxBlobRefusals = 3
 
-// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. After a conflict
-// with another writer or a sweep, it begins again with the head as it is then.
+// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. After a conflict,
+// it begins again with the head as it is then.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
@@ -98,8 +98,8 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 
 // writeBlobOnce writes a blob and returns its head. If the store has the whole blob, and the blob was touched
 // recently enough that no sweep removes it, writeBlobOnce writes nothing. If the store has the whole blob, but it was
-// not touched recently, writeBlobOnce only touches the head. It returns ErrConflict if another writer or
-// a sweep has changed the head in the meantime.
+// not touched recently, writeBlobOnce only touches the head. It returns ErrConflict if the head has changed before
+// writeBlobOnce could write it.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {

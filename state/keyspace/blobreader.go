@@ -116,8 +116,8 @@ func (r *blobReader) verifySum() error {
 
 // RemoveBlob removes a blob. head is the blob's head as it was read. RemoveBlob first marks the head as
 // incomplete, so that readers no longer find the blob. Then it removes the chunks, and finally the head. If
-// it is interrupted, the next sweep finds the head and continues. RemoveBlob returns ErrConflict if a writer
-// or another sweep has changed the head since it was read.
+// it is interrupted, the next sweep finds the head and continues. RemoveBlob returns ErrConflict if the head
+// was changed since it was read.
 func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error {
 	// Touched is zero, so that a writer of the same blob writes the head and thereby stops the removal.
 	op, err := blobHeadOp(sum, BlobHead{Size: head.Size})

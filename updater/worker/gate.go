@@ -37,7 +37,7 @@ func (s Snapshot) isBarrierOpen() (open bool, late []int) {
 // and they are at fault. late are the servers that are known to be behind. The time of a store outage does not
 // count, since servers could not record their progress. See docs/dev/stall-detection.md.
 func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
-	// Status.At is when this worker reached the step.
+	// Status.At is when this worker reached the step in this attempt.
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
 	expired := !now.Before(deadline)

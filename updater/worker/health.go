@@ -74,7 +74,7 @@ const minIllLooks = 2
 // manifest.
 //
 // note adds an ill component to inv.Ill. It adds a component with a problem to inv.Unsure if the component is
-// not ill, and no check has found it healthy so far.
+// not ill, and no check in the memory has found it healthy.
 func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem error, mayRecover bool) {
 	m := h.components[c.Name]
 	if m == nil {

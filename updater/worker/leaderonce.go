@@ -118,8 +118,7 @@ func (w *worker) deliverContents(
 		})
 	})
 	if errors.Is(err, keyspace.ErrSessionLost) {
-		// Another server may deliver the contents now. The caller reads the record again, and campaigns again
-		// if it has no result.
+		// Another server may deliver the contents now. The caller reads the record again, and decides again.
 		return nil
 	}
 
@@ -128,8 +127,8 @@ func (w *worker) deliverContents(
 
 // campaign blocks until this worker is elected to deliver the contents. It returns a nil leadership and a nil
 // error if the caller must read the record of the contents again: if the record has changed since the
-// revision, if the session was lost, or, after a wait, if the campaign failed for a reason that a retry can
-// remove.
+// revision or cannot be watched, if the session was lost, or, after a wait, if the campaign failed for a
+// reason that a retry can remove.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {

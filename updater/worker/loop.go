@@ -259,8 +259,8 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 
 // writeStatus commits the worker's record if its request is still running. Otherwise it returns nil, and the
 // loop reads the request again. At first writeStatus assumes that the request has not changed, and reads the
-// request only if that is false. The record's time is that of the commit and not of the decision, since an
-// outage of the store may come between the two.
+// request only if this first commit writes nothing. The record's time is that of the commit and not of the
+// decision, since an outage of the store may come between the two.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	// A longer message could exceed the limits of a transaction, so that the record could never be committed.
 	s.Message = record.Shorten(s.Message, record.MaxMessage)

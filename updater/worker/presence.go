@@ -32,7 +32,7 @@ func (w *worker) keepPresence(ctx context.Context) error {
 	for isRetry := false; ctx.Err() == nil; isRetry = true {
 		err := w.publishInSession(ctx, isRetry)
 		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
-			// If ctx is not done, the session was lost, and the next call begins a new one.
+			// If ctx is not done, the session was lost, and the next call follows at once.
 			continue
 		}
 		if err := updater.AwaitRetry(ctx, err); err != nil {

@@ -140,7 +140,9 @@ func explainExec(name string, err error) error {
 	return err
 }
 
-// reportEnd prints the output of a command that has ended, and returns the command's exit code.
+// reportEnd prints the output of a command that has ended, and returns the command's exit code. If the command has
+// failed without an exit code that shows this, reportEnd also prints the reason, and returns the code that the agent
+// has chosen.
 func reportEnd(c applet.Call, end unitcall.End) int {
 	fmt.Fprint(c.Streams.Out, end.Stdout)
 	fmt.Fprint(c.Streams.Err, end.Stderr)
@@ -149,6 +151,7 @@ func reportEnd(c applet.Call, end unitcall.End) int {
 			end.Dropped, actions.MaxOutput)
 	}
 	if end.Problem != "" {
+		// The exit code below is end.Exit, not the code that Report returns.
 		console.Report(c.Streams.Err, fmt.Errorf("the command failed: %s", end.Problem))
 	}
 
@@ -156,6 +159,7 @@ func reportEnd(c applet.Call, end unitcall.End) int {
 }
 
 // runWithoutContext runs the command as a child of this process, without a unit. It returns the command's exit code.
+// If there is none, it prints the reason and returns the exit code of that error.
 func runWithoutContext(c applet.Call, g jujuExecGrammar) int {
 	if len(g.Words) == 0 {
 		return console.Report(c.Streams.Err, console.Usage(errors.New("no command given")))

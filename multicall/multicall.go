@@ -36,7 +36,8 @@ type Options struct {
 	AgentState func(opened *state.State, machine string) *state.State
 }
 
-// Main runs the applet that argv[0] names, and returns its exit code. `bijou APPLET ...` also runs the applet.
+// Main runs the applet that argv[0] names, and returns its exit code. `bijou APPLET ...` also runs the applet. If
+// argv[0] does not name an applet, Main runs bijou if isBijouCall recognises the call, and prints an error otherwise.
 func Main(argv []string, o Options) int {
 	path := ""
 	name := "bijou"
@@ -63,7 +64,8 @@ func Main(argv []string, o Options) int {
 		return runBijou(c)
 	}
 
-	return reportUnknown(c, name, nil) // the hint shows no arguments
+	// The hint does not repeat the arguments of this call.
+	return reportUnknown(c, name, nil)
 }
 
 // isBijouCall reports whether a call is meant for bijou itself, although path does not have the name of an applet.
@@ -110,7 +112,7 @@ func reportUnknown(c applet.Call, name string, args []string) int {
 	return console.ExitUnknown
 }
 
-// runNeco runs the applet neco.
+// runNeco runs the applet neco. Its dashboard can also show juju's current environment.
 func runNeco(c applet.Call) int {
 	parts, err := necoParts()
 	if err != nil {

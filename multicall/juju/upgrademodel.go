@@ -23,8 +23,8 @@ type upgradeModelCmd struct {
 	Wait           time.Duration `default:"1m" help:"Wait at most this long for the agents; 0 does not wait."`
 }
 
-// Run installs this binary as the environment's tools, and waits until the agents run it. With --dry-run it only
-// prints the changes.
+// Run installs this binary as the environment's tools, and waits for the agents to run it, at most for the time of
+// --wait. With --dry-run it only prints the changes.
 func (c upgradeModelCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -80,8 +80,9 @@ func (c upgradeModelCmd) printPlan(o *operator, e home.Environment) error {
 	return nil
 }
 
-// publishTools records the tools that all agents must run from now on. Agents on other hosts download the
-// tools from the state. If the state is a file on this host, there are no such agents.
+// publishTools records the tools that all agents must run from now on, in the state and then in environment.yaml.
+// Agents on other hosts download the tools from the state. If the state is a file on this host, there are no such
+// agents.
 func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Environment) error {
 	tools := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
 	hasOtherHosts := !strings.HasPrefix(e.State, "sqlite:")
@@ -110,8 +111,8 @@ func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Enviro
 		return err
 	}
 
-	// The record is saved only after the change of the state. An agent that switches also records the new
-	// tools.
+	// The state comes first. If the command is interrupted before Save, an agent of this host still records the new
+	// tools in environment.yaml when it switches.
 	return e.Save()
 }
 

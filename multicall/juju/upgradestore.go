@@ -29,7 +29,9 @@ func (u *upgrade) storeName() (name string, isStore bool, err error) {
 }
 
 // findStoreTarget finds the revision that the command names, or the newest release in the channel that the
-// service will follow. It does not query the store for a revision that the environment already has.
+// service will follow. It does not query the store for a revision of the service's own charm that the environment
+// already has. For any other release that the service does not run yet, it also does the work of downloadTarget.
+// name is the charm's name in the store.
 func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	channel, err := u.channel()
 	if err != nil {
@@ -59,6 +61,7 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	}
 
 	f := &storeFinder{charmStore: st, name: name, channel: channel}
+	// For a resource, the command can name a file or a revision in the store.
 	f.given, f.picked, err = splitResources(u.cmd.Resource)
 	if err != nil {
 		return upgradeTarget{}, err
@@ -95,6 +98,7 @@ func followedChannel(asked, effective string) string {
 
 	wholeEffective := charmsource.WholeChannel(effective)
 	if charmsource.WholeChannel(asked) == wholeEffective {
+		// Both are the same channel. The service follows it in the store's spelling.
 		return effective
 	}
 
@@ -118,13 +122,16 @@ func (u *upgrade) channel() (string, error) {
 }
 
 // wish returns the wish with which to query the store for the new release. Unless the command switches to a
-// different charm, the wish is for the base of the service's charm.
+// different charm, the wish is for the base of the service's charm, if that base is recorded.
 func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s := u.service
+	// --force and --force-series also count for the wish. s is a copy, so the service itself does not change.
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
 	// Without a series, the wish is for any series that machines of the environment can have.
 	w := st.wishFor(s, "")
 	if u.cmd.Switch == "" && s.Origin.Base != "" {
+		// The bases of the environment's machines no longer count. The wish accepts other bases if the charm can
+		// run on a series that it does not support.
 		w.Base = parseBase(s.Origin.Base)
 		w.Also = nil
 		w.OrOther = s.ForceSeries || st.env.AllowsOtherSeries()
@@ -145,7 +152,7 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 
 // downloadTarget rehearses the upgrade, and then downloads the charm, so that it downloads no charm that the
 // upgrade would refuse. If the upgrade is a rehearsal itself, it only reads the charm's description. It returns
-// the target t, with the release.
+// the target t, with the release that f has found, and with f.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
@@ -180,8 +187,8 @@ func (e rehearsedError) Unwrap() error { return e.error }
 
 // fetchResources returns the files of resources for the upgrade, by the resource's name. It returns the files
 // that the command names. For a new release from the store, it also downloads the other resources of the
-// release. It leaves out resources that the operator has attached before, since the service keeps them. In a
-// rehearsal it downloads nothing.
+// release. It leaves out a resource that an operator has attached before, since the service keeps it, unless the
+// command names a file or revision for the resource. In a rehearsal it downloads nothing.
 func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]string, error) {
 	f := u.target.store
 	if f == nil {
@@ -199,8 +206,8 @@ func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]s
 		return nil, err
 	}
 
-	// A resource with an entry in f.given is not downloaded. Revision 0 means that an operator has attached
-	// the file.
+	// A resource with an entry in f.given is not downloaded. f.picked has the revisions that the command names.
+	// Revision 0 means that an operator has attached the file.
 	for _, r := range attached {
 		_, isPicked := f.picked[r.Name]
 		if r.Revision == 0 && !isPicked && f.given[r.Name] == "" {
@@ -213,6 +220,7 @@ func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]s
 		return nil, err
 	}
 
+	// getResources has also returned the entries of kept resources.
 	maps.DeleteFunc(files, func(_, path string) bool { return path == keptResource })
 	return files, nil
 }

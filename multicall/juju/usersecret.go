@@ -20,9 +20,11 @@ type secretFlags struct {
 	Content []string `arg:"" optional:"" name:"key=value" help:"KEY=VALUE, KEY#base64=VALUE or KEY#file=PATH."`
 }
 
-// readContent reads the secret's content from the file and the arguments of the command. It returns nil if
-// none is given. Its errors never include a value.
+// readContent reads the secret's content from the file and the arguments of the command. The value of an argument
+// replaces the file's value of the same key. It returns nil if there are no keys. Its errors never include a secret
+// value.
 func (f secretFlags) readContent() (secret.Content, error) {
+	// Add and AddWords also call read, since the value of KEY#file is the path of a further file.
 	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
 	pairs := map[string]string{}
 	content := secret.Content{}
@@ -107,8 +109,8 @@ func checkSecretName(v *state.View, name string) error {
 // errNoSecret is returned if no operators' secret has the name.
 var errNoSecret = errors.New("the secret does not exist")
 
-// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name. It returns
-// errNoSecret if no secret has the name.
+// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name. It returns an error
+// that wraps [state.ErrNotFound] if no secret has the id, and errNoSecret if no operators' secret has the name.
 func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	if id, err := secret.ParseID(nameOrID); err == nil {
 		return record.Get(v, id)

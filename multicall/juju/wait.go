@@ -97,7 +97,8 @@ type settleWaiter struct {
 	seen    settlement // the progress at the last read
 	most    int        // the largest number of units seen so far
 	changed time.Time  // when seen.pending changed last; zero before the first read
-	noted   bool       // whether the pending units have been printed since then
+	// pendingShown is set if the pending units have been printed since changed.
+	pendingShown bool
 }
 
 // settlement is the progress of the units at one moment.
@@ -125,7 +126,8 @@ func (w *settleWaiter) wait() error {
 	limit := w.timeout
 	poll := silenceTimeout
 	if w.drains {
-		// The timeout begins again with each change. note stops the wait, so it must be called often enough.
+		// The timeout begins again with each change, so ctx has no limit. handleProgress stops the wait instead. It
+		// must be called at least once in each timeout.
 		limit = 0
 		poll = min(poll, cmp.Or(w.timeout, poll))
 	}
@@ -142,8 +144,9 @@ func (w *settleWaiter) wait() error {
 
 	f.read = func(v *state.View) (func() error, error) {
 		progress, err := w.readSettlement(v)
-		return func() error { return w.note(progress, stop) }, err
+		return func() error { return w.handleProgress(progress, stop) }, err
 	}
+	// follow also returns nil if the wait was interrupted or the time is over. outcome then finds the reason.
 	err := f.follow(ctx)
 
 	// This removes the progress bar.
@@ -155,7 +158,7 @@ func (w *settleWaiter) wait() error {
 }
 
 // outcome returns nil if the last read has found all units in the wanted state, and otherwise the reason why the
-// wait has ended.
+// wait has ended. For a waiter with drains set, units in error do not count.
 func (w *settleWaiter) outcome() error {
 	wasRead := !w.changed.IsZero()
 	interruptErr := w.o.ctx.Err()
@@ -184,13 +187,13 @@ func (w *settleWaiter) outcome() error {
 		fmt.Errorf("after %s, still waiting for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
-// note records and shows the progress. It calls stop once nothing is pending, or waiting is useless. A waiter with
-// drains set gives up after the timeout without changes, unless a hook is running. Any other waiter gives up once a
-// unit has failed, or a pattern matches nothing.
-func (w *settleWaiter) note(progress settlement, stop func()) error {
+// handleProgress records and shows the progress, and always returns nil. It calls stop once nothing is pending, or
+// waiting is useless. A waiter with drains set gives up after the timeout without changes, unless a unit runs a hook,
+// an action or a command. Any other waiter gives up once a unit has failed, or a pattern matches nothing.
+func (w *settleWaiter) handleProgress(progress settlement, stop func()) error {
 	if !slices.Equal(progress.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()
-		w.noted = false
+		w.pendingShown = false
 	}
 	w.seen = progress
 	w.most = max(w.most, progress.units)
@@ -209,8 +212,8 @@ func (w *settleWaiter) note(progress settlement, stop func()) error {
 		Total: w.most,
 	})
 
-	if !w.noted && time.Since(w.changed) >= silenceTimeout {
-		w.noted = true
+	if !w.pendingShown && time.Since(w.changed) >= silenceTimeout {
+		w.pendingShown = true
 		if w.drains {
 			w.o.note("waiting for %s: %s", progress, listReasons(progress.pending))
 		} else {
@@ -221,9 +224,9 @@ func (w *settleWaiter) note(progress settlement, stop func()) error {
 	return nil
 }
 
-// readSettlement reads which units have failed, and which have not reached the wanted state yet. Services that
-// must be gone are pending once they have no units. If the wanted state is reached, nothing is failed or
-// pending.
+// readSettlement reads which units have failed, which have not reached the wanted state yet, and which patterns
+// match nothing. Damage of the state counts as a failure. If everything must be gone, a service without units is also
+// pending, unless something has failed.
 func (w *settleWaiter) readSettlement(v *state.View) (progress settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
@@ -299,8 +302,8 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, prog
 	}
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
-		// The agent of a unit that is gone has nothing left to do.
 		owed, err := w.o.parts.Owed(v, name)
+		// The agent of a unit that is gone has nothing left to do.
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}

@@ -14,13 +14,14 @@ type waitFlag struct {
 }
 
 // Decode reads the time, if one is given after "=" or as the next word. It leaves a next word that is not a time,
-// or is a bare 0, to the command.
+// or is a bare 0, to the command. After "=", it returns an error for anything but a time from 0.
 func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	w.set = true
 	next := ctx.Scan.Peek()
 	isAfterEquals := next.Type == kong.FlagValueToken
 	if !isAfterEquals {
 		_, err := time.ParseDuration(next.String())
+		// A bare 0 can be the id of an action.
 		isTime := next.IsValue() && err == nil && next.String() != "0"
 		if !isTime {
 			return nil

@@ -13,8 +13,9 @@ type watchFlag struct {
 	interval time.Duration // 0 to read again only after changes
 }
 
-// Decode reads the time, if one is given after "=" or as the next word. It leaves any other next word to the
-// command, since a selector is never a time.
+// Decode reads the time, if one is given after "=" or as the next word. It leaves a next word that is not a time to
+// the command, as a selector. It returns an error for a time that is not positive and, after "=", for anything but a
+// time.
 func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 	w.set = true
 	next := ctx.Scan.Peek()

@@ -17,8 +17,8 @@ type backupCmd struct {
 	Force bool   `help:"Replace an existing file."`
 }
 
-// Run writes the backup to the file, or to stdout if the file is -. It prints how many keys the backup has and
-// which data it lacks.
+// Run writes the backup to the file, or to stdout if the file is -. It replaces an existing file only with --force.
+// It prints how many keys the backup has and which data it lacks.
 func (c backupCmd) Run(o *operator) error {
 	return o.open(func(k *keyspace.Space) error {
 		var header backupfile.Header

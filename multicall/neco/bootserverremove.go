@@ -20,7 +20,8 @@ type bootserverRemoveCmd struct {
 }
 
 // Run unregisters all of the servers, or none. It also accepts a server that is not registered but still has
-// records. It prints how a running or stopped update can go on without them.
+// records. If a running or stopped update includes one of the servers, Run prints how the update can go on without
+// that server.
 func (c bootserverRemoveCmd) Run(o *operator) error {
 	servers, err := c.parse()
 	if err != nil {
@@ -48,6 +49,7 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 			}
 		}
 
+		// commitChangesIn commits only the first changes in one transaction.
 		return registrationsFirst(changes), nil
 	})
 

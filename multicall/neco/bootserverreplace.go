@@ -24,9 +24,9 @@ type bootserverReplaceCmd struct {
 	reasonFlag
 }
 
-// Run replaces the server. It returns an error if the server or its member of etcd is still running, or if too
-// few other members are running. It also removes the records of the dead server, and keeps or adds its
-// registration.
+// Run replaces the server's members of etcd, and prints how to start the new members. It then removes the records of
+// the dead server, and keeps or adds its registration. It returns an error if the server or its member of etcd is
+// still running, if too few other members are running, or if a running update waits for the server.
 func (c bootserverReplaceCmd) Run(o *operator) error {
 	lrn, err := record.ParseLRN(c.LRN)
 	if err != nil {
@@ -68,9 +68,9 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	})
 }
 
-// replaceMembers replaces the dead members, given by the URLs of their clusters, and prints the flags with
-// which to start each new member. If the flags of a member cannot be printed, it still replaces all further
-// members.
+// replaceMembers replaces the dead members, and prints the flags with which to start each new member. members has
+// the name or address of each dead member, by the URL of its cluster. If the flags of a member cannot be printed,
+// replaceMembers still replaces all further members.
 func (c bootserverReplaceCmd) replaceMembers(o *operator, members map[string]string) error {
 	var printErr error
 	for _, url := range slices.Sorted(maps.Keys(members)) {
@@ -103,8 +103,9 @@ func checkReplaceable(s decide.Snapshot, lrn int) error {
 	return nil
 }
 
-// findMembers returns the server's members of etcd clusters, by the URLs of the clusters. A URL has only the
-// remaining servers. It returns an error if there is no such member.
+// findMembers returns the name or address of the server's members of etcd clusters, by the URLs of the clusters.
+// Without --member, it takes the etcd components of this program's plan, and returns an error if there are none. Their
+// URLs have only the remaining servers.
 func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
 		// --member names a member of the cluster in which neco keeps its own keys.

@@ -68,8 +68,9 @@ func previousValue(v *keyspace.View, key string) string {
 	return strconv.Quote(setting.Shown(value))
 }
 
-// putSetting stores a setting, or removes it if value is nil. If the setting changes the source of releases,
-// it also removes the known release, so that no release from a different source is used in the meantime.
+// putSetting stores a setting, or removes it if value is nil. If this changes the source of releases, putSetting
+// also removes the failure of the last check, and the known release with its digests, so that no release from a
+// different source is used in the meantime.
 func putSetting(tx *keyspace.Tx, key string, value *string) error {
 	before, err := updater.LoadConfig(tx.View)
 	if err != nil {
@@ -88,8 +89,8 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 	return tx.PutOrRemove(keys.Config(key), value, value != nil)
 }
 
-// checkOneSource returns an error if the setting would add a second source of releases. A version of neco
-// that knows only one of the two settings would use that setting.
+// checkOneSource returns an error if the setting would add a second source of releases. With both, a version of neco
+// that does not know release-folder would still use github-repository.
 func checkOneSource(before record.Config, key string) error {
 	other := ""
 	switch {
@@ -125,6 +126,7 @@ func changesSource(before record.Config, key string, value *string) bool {
 		return current != *value
 	}
 
+	// All keys of sources are settings, so no error is expected. An error counts as a change.
 	setting, err := record.FindSetting(key)
 	return err != nil || current != setting.Default
 }

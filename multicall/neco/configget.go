@@ -11,7 +11,8 @@ type configGetCmd struct {
 	Key string `arg:"" help:"The key."`
 }
 
-// Run prints the stored value, or else the default. It also prints the value of an unknown key that is stored.
+// Run prints the stored value, or else the default. It returns an error if there is neither, except for tag-prefix,
+// whose value can be empty. It also prints the value of an unknown key that is stored.
 func (c configGetCmd) Run(o *operator) error {
 	stored, err := o.readSettings()
 	if err != nil {

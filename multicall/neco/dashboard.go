@@ -91,8 +91,8 @@ func stateColour(state string) console.Colour {
 // maxShownEntries is how many updates, and how many changes by operators, the page shows.
 const maxShownEntries = 20
 
-// readFleet reads the boot servers' part of the dashboard: its facts, and the tables of servers, updates,
-// changes and steps. It returns the revision of the store that it has read.
+// readFleet reads the boot servers' part of the dashboard: the state with its hints, the facts, and the tables of
+// servers, updates, changes and steps. It returns the revision of the store that it has read.
 func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
 	doc, err := o.readStatus(v)
 	if err != nil {
@@ -137,10 +137,11 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	return view, doc.revision, nil
 }
 
-// fleetFacts returns the facts of the status, with their names, and adds the facts that only the dashboard shows.
+// fleetFacts returns the names and texts of the facts of the status, except its state and hints, and adds the facts
+// that only the dashboard shows.
 func fleetFacts(text statusText, s decide.Snapshot) (facts [][2]string) {
 	addFact := func(name, format string, args ...any) {
-		// The page shows these two facts at the top.
+		// The page shows the state and the hints ("also") at the top.
 		if name == "state" || name == "also" {
 			return
 		}

@@ -31,7 +31,8 @@ const (
 
 // Run prints the store's records about the server. On the server itself, it also examines units, disks and logs.
 // With --bundle, it writes the output and further data to a file instead. If the store cannot be read, the
-// output has the error in place of the records.
+// output has the error in place of the records. Run returns an error for a server that the status does not list,
+// unless this host is that server.
 func (c diagnoseCmd) Run(o *operator) error {
 	lrn, isHere, err := c.chooseServer(o)
 	if err != nil {
@@ -46,8 +47,8 @@ func (c diagnoseCmd) Run(o *operator) error {
 		return err
 	})
 
-	isRegistered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
-	if storeErr == nil && !isRegistered && !isHere {
+	isListed := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
+	if storeErr == nil && !isListed && !isHere {
 		return console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
 	}
 
@@ -94,7 +95,8 @@ func (c diagnoseCmd) chooseServer(o *operator) (lrn int, isHere bool, err error)
 }
 
 // describeServer returns the status with only this server and its findings, and the free space on its disks. It shows
-// all findings of this server, even if the leader has recorded only some of them.
+// all findings of this server, even if the leader has recorded only some of them. If the status cannot be formatted,
+// describeServer returns the error's text.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
@@ -168,7 +170,7 @@ func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, isHere
 	})
 }
 
-// addFiles adds the files of the bundle. If the content of a file cannot be read, the file contains the error.
+// addFiles adds the files of the bundle. If the content of a file cannot be read, the file ends with the error.
 func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statusDoc, isHere bool) error {
 	add := func(name, text string, readErr error) error {
 		// All other files are useful even if this content could not be read.
@@ -192,6 +194,7 @@ func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statu
 		return err
 	}
 
+	// Without a number, historyCmd lists all entries.
 	lists := map[string]historyCmd{
 		"history.json": {Format: "json"},
 		"audit.json":   {Format: "json", Audit: true},

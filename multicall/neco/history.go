@@ -97,6 +97,7 @@ func historyTable(updates []record.History, now time.Time) *console.Table {
 				record.Running: console.Yellow,
 			}[result]
 
+			// Left is set if the servers return from a failed version other than From.
 			table.Add(colour, id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by,
 				cmp.Or(h.Left, h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}

@@ -15,7 +15,8 @@ type keyCmd struct {
 	File string `arg:"" help:"The file for the secret key. The public key goes to FILE.pub."`
 }
 
-// Run creates a key, writes it to two files that must not exist yet, and prints the public key.
+// Run creates a key, and prints the public key. It writes the secret key to FILE and the public key to FILE.pub, which
+// must not exist yet.
 func (c keyCmd) Run(o *operator) error {
 	for _, path := range []string{c.File, c.File + ".pub"} {
 		_, err := os.Lstat(path)

@@ -25,7 +25,7 @@ func (notifyTestCmd) Run(o *operator) error {
 		return err
 	}
 
-	host, _ := os.Hostname()
+	host, _ := os.Hostname() // empty if it is unknown
 	a := record.Alert{
 		ID:      "test",
 		Kind:    record.AlertTest,

@@ -70,7 +70,7 @@ func (o *operator) storeURL() (string, error) {
 // openTimeout is how long a command tries to open the store. It is short, since the operator is waiting.
 const openTimeout = 5 * time.Second
 
-// open opens the fleet's store for f.
+// open opens the fleet's store, calls f, and closes the store.
 func (o *operator) open(f func(k *keyspace.Space) error) error {
 	url, err := o.storeURL()
 	if err != nil {
@@ -145,8 +145,8 @@ func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]upd
 	})
 }
 
-// commitChangesIn is like commitChanges, for a function that also reads the store's view. If no detail is set
-// for the audit record, commitChangesIn sets the current update as the detail.
+// commitChangesIn is like commitChanges, for a function that also reads the store's view. f runs again after a
+// conflict. If no detail is set for the audit record, commitChangesIn sets the current update as the detail.
 func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	var changes []updater.Change
 	err := o.update(func(tx *keyspace.Tx) error {
@@ -162,6 +162,7 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 		if o.audit.Detail == "" && s.Current != nil {
 			o.setDetail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
 		}
+		// The other changes follow in further transactions.
 		return updater.Apply(tx, changes[:min(len(changes), maxBatch)])
 	})
 	if err != nil {
@@ -230,6 +231,7 @@ func encodeText(format string, data any) (string, error) {
 		return "", fmt.Errorf("internal error: %w", err)
 	}
 
+	// The node still has JSON's braces and quotes.
 	clearStyle(&node)
 	out, err := text.MarshalYAML(&node)
 	return string(out), err

@@ -33,7 +33,7 @@ type stepDoc struct {
 }
 
 // Run prints the steps of a release's plan: the plan of this program or, with the version of a different
-// release, a plan that it downloads. With --all, it compares the plans of the release's packages instead.
+// release, a plan that it downloads. With --all-assets, it compares the plans of the release's packages instead.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)
@@ -42,7 +42,7 @@ func (c planCmd) Run(o *operator) error {
 	manifest := o.parts.Manifest
 	version := o.parts.Version
 	if c.Version != "" && !release.Same(c.Version, version) {
-		fetched, err := c.fetchPlan(o)
+		fetched, err := c.fetchManifest(o)
 		if err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func artifactName(a *release.Artifact) string {
 	return a.Image
 }
 
-// comparePlans prints the plans of all packages of the release. It returns an error if they differ, or if a
-// package has a different version.
+// comparePlans prints the digests of the plans in the release's manifest and packages. It then returns an error if
+// the plans differ, or if one has a different version than the release.
 func (c planCmd) comparePlans(o *operator) error {
 	var plans []release.PackagedPlan
 	err := c.withSource(o, func(s *release.Source, dir string) (err error) {
@@ -122,9 +122,9 @@ func (c planCmd) comparePlans(o *operator) error {
 	return mismatchErr
 }
 
-// fetchPlan downloads the manifest of the release that --version names, and returns it for this host's
+// fetchManifest downloads the manifest of the release that --version names, and returns it for this host's
 // architecture.
-func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
+func (c planCmd) fetchManifest(o *operator) (m release.Manifest, err error) {
 	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		m, err = s.Manifest(o.ctx, c.Version, dir)
 		if err != nil {

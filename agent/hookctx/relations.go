@@ -101,11 +101,13 @@ func principalOf(members []state.Member, unit string) string {
 // from the store.
 func (c *Context) vanishedRelation() hookapi.Relation {
 	f := c.opts.Facts
-	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.opts.RelationName}}}
-	if f.RemoteService != f.Service {
-		r.Ends = append(r.Ends, hookapi.End{Service: f.RemoteService})
+	own := hookapi.End{Service: f.Service, Name: c.opts.RelationName}
+	if f.RemoteService == f.Service {
+		own.Role = hookapi.Peers
+		return hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{own}}
 	}
-	return r
+
+	return hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{own, {Service: f.RemoteService}}}
 }
 
 // setImpliedMembers replaces the members of the hook's relation with those in the facts, with which the hook

@@ -134,8 +134,8 @@ func (s *Sender) sendEach(group []*Log) error {
 	return lastErr
 }
 
-// send sends the pending lines of the logs in one transaction. If the group is a single log and the store
-// refuses its lines, send drops them.
+// send sends the pending lines of the logs. It removes the lines that were written from the logs, also if others
+// could not be written. If the group is a single log and the store refuses its lines, send drops them.
 func (s *Sender) send(group []*Log) error {
 	lines := make(map[string][]logs.Line, len(group))
 	counts := make([]int, len(group))
@@ -147,18 +147,24 @@ func (s *Sender) send(group []*Log) error {
 		counts[i] = len(batch)
 	}
 
-	err := logs.AppendAll(s.ctx, s.State, lines)
+	written, err := logs.AppendAll(s.ctx, s.State, lines)
 	if errors.Is(err, state.ErrDenied) && len(group) == 1 {
 		// The unit is no longer on this machine. The lines remain in its file.
 		s.Log.Debug("lines of a log are dropped: the machine has no right to write that log", "unit", group[0].Unit, "error", err)
 		err = nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		for i, l := range group {
+			l.removeSent(counts[i])
+		}
+		return nil
 	}
 
+	// Many lines take several transactions, of which the last one failed.
 	for i, l := range group {
-		l.removeSent(counts[i])
+		n := min(written[l.Unit], counts[i]) // of two logs of one unit, the first log's lines were written first
+		written[l.Unit] -= n
+		l.discard(n)
 	}
-	return nil
+	return err
 }

@@ -134,19 +134,25 @@ func (l *Log) batch() []logs.Line {
 	return l.pending[:len(l.pending):len(l.pending)]
 }
 
+// discard removes the first n pending lines, and returns their size in bytes.
+func (l *Log) discard(n int) (bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.pending[:n] {
+		bytes += lineSize(line)
+	}
+	l.pendingSize -= bytes
+	l.pending = l.pending[n:]
+	return bytes
+}
+
 // removeSent removes the first n pending lines after the sender has sent them. If lines were dropped, it adds
 // a line that reports their number. If lines are pending, it adds the log to the sender again. If it has
 // removed more than batchSize bytes, it first pauses the log, to stay below maxRate.
 func (l *Log) removeSent(n int) {
+	sentBytes := l.discard(n)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
-	sentBytes := 0
-	for _, line := range l.pending[:n] {
-		sentBytes += lineSize(line)
-	}
-	l.pendingSize -= sentBytes
-	l.pending = l.pending[n:]
 
 	if l.dropped > 0 {
 		message := fmt.Sprintf("%d lines are missing here, because there were too many; they are in %s on the unit's machine",

@@ -2,6 +2,7 @@ package unitlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -306,4 +307,63 @@ func TestRefusedLinesAreDropped(t *testing.T) {
 	if d.refused < 1 || d.refused > 2 { // once together with other lines, and once by themselves
 		t.Errorf("they were sent %d times", d.refused)
 	}
+}
+
+// TestNoLineIsSentTwice checks a store that fails between two transactions of one log. The lines of the first
+// transaction must not be sent again.
+func TestNoLineIsSentTwice(t *testing.T) {
+	for _, units := range []int{1, 2} {
+		t.Run(fmt.Sprint(units, " units"), func(t *testing.T) {
+			f := &failingOnce{Store: statetest.New(t).Store(), at: 2}
+			st := state.OpenIn(f)
+			s := NewSender(st, slog.New(slog.DiscardHandler))
+			t.Cleanup(s.Close)
+
+			// Three lines of which no two fit in one batch.
+			var open []*Log
+			for n := range units {
+				l := s.Open(fmt.Sprint("a/", n), "")
+				for i := range 3 {
+					l.Note("INFO", "install", fmt.Sprint(i, strings.Repeat("x", 40<<10)))
+				}
+				open = append(open, l)
+			}
+			for _, l := range open {
+				l.Close()
+			}
+
+			awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) >= 3*units })
+			for n := range units {
+				filter := logs.Filter{Sources: []string{fmt.Sprint("a/", n)}}
+				lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, filter) })
+				var first []string
+				for _, l := range lines {
+					first = append(first, l.Message[:1])
+				}
+				if got := strings.Join(first, ""); got != "012" {
+					t.Errorf("%s has the lines %s, want 012", filter.Sources, got)
+				}
+			}
+		})
+	}
+}
+
+// failingOnce is a store of which one commit to logs fails.
+type failingOnce struct {
+	store.Store
+	at int // which commit fails, from 1
+
+	mu      sync.Mutex
+	commits int
+}
+
+func (f *failingOnce) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	f.mu.Lock()
+	f.commits++
+	fails := f.commits == f.at
+	f.mu.Unlock()
+	if fails {
+		return 0, errors.New("the store is away for a moment")
+	}
+	return f.Store.Commit(ctx, txn)
 }

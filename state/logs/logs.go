@@ -67,8 +67,9 @@ const MaxPerUpdate = 15
 // conflict.
 //
 // Lines that do not fit in one batch take several transactions. If one of these fails, the lines of the earlier
-// transactions are written.
-func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
+// transactions are written. written is how many of each log's lines were written, also after an error. It cannot
+// include a transaction to which the store gave no answer.
+func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) (written map[string]int, err error) {
 	parts := map[string][][]Line{}
 	for source, lines := range logs {
 		if len(lines) > 0 {
@@ -76,13 +77,15 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 		}
 	}
 
+	written = map[string]int{}
 	for len(parts) > 0 {
 		if err := s.Update(ctx, func(tx *state.Tx) error { return appendParts(tx, parts) }); err != nil {
-			return fmt.Errorf("cannot write the logs of %q: %w", slices.Sorted(maps.Keys(parts)), err)
+			return written, fmt.Errorf("cannot write the logs of %q: %w", slices.Sorted(maps.Keys(parts)), err)
 		}
 
 		// The first part of each log is written.
 		for source, remaining := range parts {
+			written[source] += len(remaining[0])
 			parts[source] = remaining[1:]
 			if len(remaining) == 1 {
 				delete(parts, source)
@@ -90,12 +93,13 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 		}
 	}
 
-	return nil
+	return written, nil
 }
 
 // Append does what AppendAll does, for the log of one unit or machine.
 func Append(ctx context.Context, s *state.State, source string, lines []Line) error {
-	return AppendAll(ctx, s, map[string][]Line{source: lines})
+	_, err := AppendAll(ctx, s, map[string][]Line{source: lines})
+	return err
 }
 
 // splitLines splits lines into parts that each fit in one batch. It shortens lines that do not fit.
@@ -173,11 +177,15 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 }
 
 // appendPart appends lines, which must fit in one batch, to a log. It adds them to the newest batch. If that
-// batch is full or has no room for the lines, or if the log has no batch yet, appendPart begins a new batch, and
-// removes the oldest batch beyond maxLogBatches.
+// batch is full, has no room for the lines, is missing or is damaged, appendPart begins a new batch, and removes the
+// oldest batch beyond maxLogBatches.
 func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	newest := keys.LogBatch(source, head.Batch)
-	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), newest)
+	batch, isUsable, err := keyspace.Load[logBatch](tx.Keys(), newest)
+	if tx.Keys().Skips(err) {
+		isUsable = false
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
@@ -188,7 +196,7 @@ func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 
 	size := len(stored)
 	isFull := size >= fullLogBatchBytes || size+sizeOf(lines) > maxLogBatchBytes
-	if head.Batch == 0 || isFull {
+	if !isUsable || isFull {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
 		// A log with fewer batches does not have this key.

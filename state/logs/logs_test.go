@@ -12,6 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/logs"
+	"bijou/state/store"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
@@ -112,7 +113,7 @@ func TestBatchesAreBoundedAsStored(t *testing.T) {
 				source := fmt.Sprintf("application-with-a-long-name/%d", n)
 				all[source] = []logs.Line{at(1, "CRITICAL", message), at(2, "INFO", message[:20<<10]), at(3, "INFO", "short")}
 			}
-			if err := logs.AppendAll(t.Context(), st, all); err != nil {
+			if _, err := logs.AppendAll(t.Context(), st, all); err != nil {
 				t.Fatal(err)
 			}
 
@@ -156,6 +157,29 @@ func TestManyShortLinesShareABatch(t *testing.T) {
 		if l.Seq != int64(i+1) || l.Time.Unix() != int64(i) {
 			t.Fatalf("line %d has number %d and time %v", i, l.Seq, l.Time)
 		}
+	}
+}
+
+// TestDamagedBatchIsLeft checks that a log continues in a new batch after its newest one was damaged or lost, and that
+// the numbers of its lines go on.
+func TestDamagedBatchIsLeft(t *testing.T) {
+	for name, op := range map[string]store.Op{
+		"damaged": {Key: keys.LogBatch("a/1", 1), Value: []byte("nothing that can be read")},
+		"lost":    {Key: keys.LogBatch("a/1", 1), Delete: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := statetest.New(t)
+			appendLog(t, st, "a/1", at(1, "INFO", "one"), at(2, "INFO", "two"))
+			if _, err := st.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
+				t.Fatal(err)
+			}
+
+			appendLog(t, st, "a/1", at(3, "INFO", "three"))
+			lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
+			if messages(lines) != "three" || lines[0].Seq != 3 {
+				t.Errorf("got %+v, want three, with the number 3", lines)
+			}
+		})
 	}
 }
 

@@ -41,8 +41,9 @@ func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderEl
 }
 
 // nominate makes a unit a candidate for the leadership of its service. stays is false for a unit that is
-// being removed. Such a unit leads only until another unit can take over. When ctx is done, the campaign ends
-// without a write, since leaderships end with the session.
+// being removed. Such a unit leads only until another unit can take over. The campaigns of a service use the ctx
+// of its first candidate. When that ctx is done, they end without a write, since leaderships end with the
+// session.
 func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,7 +60,7 @@ func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) 
 		e.wg.Go(func() { e.runCampaigns(ctx, service, c) })
 	}
 
-	if old, known := c.units[unit]; known && old == stays {
+	if stayed, known := c.units[unit]; known && stayed == stays {
 		return
 	}
 	c.units[unit] = stays
@@ -127,8 +128,9 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	return true
 }
 
-// runCampaigns campaigns for a service with one of its candidates at a time. Once a candidate wins, it holds
-// the leadership. It returns when ctx is done or no candidate is left.
+// runCampaigns campaigns for a service with one of its candidates at a time. When it wins, it holds the
+// leadership until the leadership ends, and then campaigns again. It returns when ctx is done or no candidate is
+// left.
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
 
@@ -147,7 +149,7 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 		}
 
 		e.log.Debug("leadership ended", "service", service, "error", err)
-		_ = retry.Wait(ctx)
+		_ = retry.Wait(ctx) // if ctx is done, the loop ends
 	}
 }
 
@@ -197,11 +199,11 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 		return nil, err
 	}
 
-	running, cancel := context.WithCancel(ctx)
+	campaigning, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result := make(chan campaignResult, 1) // buffered, so that the goroutine never blocks
 	e.wg.Go(func() {
-		lead, err := state.CampaignFor(running, session, service, unit)
+		lead, err := state.CampaignFor(campaigning, session, service, unit)
 		result <- campaignResult{lead, err}
 	})
 
@@ -221,16 +223,17 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 		cancel()
 		r := <-result
 		if r.lead == nil {
-			return nil, nil // the campaign was cancelled
+			return nil, nil // the campaign was cancelled or has failed, and the unit no longer stays
 		}
 
 		return r.lead, r.err
 	}
 }
 
-// holdLeadership holds the leadership of a service until it is lost or resigned. If the leading unit is being
-// removed, it passes the leadership to another candidate. If no candidate stays, it resigns once another
-// process has a unit that could lead, or once the leading unit has withdrawn.
+// holdLeadership holds the leadership of a service until it is lost or resigned, or ctx is done. If the leading
+// unit is being removed or has withdrawn, it passes the leadership to a candidate that stays. If that fails, it
+// resigns and returns the error. If no candidate stays, it resigns once another process has a unit that could
+// lead, or once the leading unit has withdrawn.
 func (e *leaderElection) holdLeadership(
 	ctx context.Context,
 	lead *state.Leadership,

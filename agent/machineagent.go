@@ -205,10 +205,11 @@ func (m *machineAgent) readState(v *state.View) (s machineState, err error) {
 	s.life = found.Life
 
 	storage, err := v.MachineStorage(m.Machine)
-	if err != nil && !v.Skips(err) {
+	isDamaged := v.Skips(err)
+	if err != nil && !isDamaged {
 		return s, err
 	}
-	if err == nil {
+	if !isDamaged {
 		s.removing = storage.Removing
 	}
 

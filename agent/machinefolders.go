@@ -13,8 +13,8 @@ import (
 	"bijou/state/unitdir"
 )
 
-// removeStaleFolders removes the directories of units that are not in the list. It logs a directory that it
-// cannot remove, and continues.
+// removeStaleFolders removes the directories of units other than the given ones. It logs a directory that it
+// cannot remove, and continues. It creates the parents of these directories if they are missing.
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	// Older binaries call the directory of a unit units/SERVICE-N, instead of agents/unit-SERVICE-N.
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {

@@ -41,21 +41,20 @@ func newOutageLog(log *slog.Logger) *outageLog {
 // partReporter returns a function that reports the work of a part of this process that is not an agent. The
 // caller must call the function after each attempt, with the attempt's error or nil.
 func (l *outageLog) partReporter(part string) func(err error) {
-	return func(err error) { l.note(part, err, time.Time{}) }
+	return func(err error) { l.recordAttempt(part, err, time.Time{}) }
 }
 
 // agentReporter returns a function that reports an agent's work. The caller must call the function after each
 // attempt, with the attempt's error or nil. After a failure, next is the time of the next attempt.
 func (l *outageLog) agentReporter(agent string) func(ctx context.Context, err error, next time.Time) {
 	return func(ctx context.Context, err error, next time.Time) {
-		l.updateStatus(ctx, agent, l.note(agent, err, next))
+		l.updateStatus(ctx, agent, l.recordAttempt(agent, err, next))
 	}
 }
 
-// note records the error of an agent's last attempt, or nil for success, and returns the agent's outage. It
-// logs a cause only once, regardless of how many agents the cause stops. next is the time of the next
-// attempt.
-func (l *outageLog) note(agent string, err error, next time.Time) outage {
+// recordAttempt records the error of an agent's last attempt, or nil for success, and returns the agent's
+// outage. It logs a cause only if no current outage has it. next is the time of the next attempt.
+func (l *outageLog) recordAttempt(agent string, err error, next time.Time) outage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -87,7 +86,7 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 // caller holds l.mu.
 func (l *outageLog) clearOutage(agent string, o outage) outage {
 	if o.cause == "" {
-		return o
+		return o // there was no outage, or it is already over
 	}
 
 	delete(l.outages, agent)
@@ -111,7 +110,8 @@ func (l *outageLog) clearOutage(agent string, o outage) outage {
 const minAttemptsShown = 2
 
 // updateStatus stores the agent's outage in the agent's status, or removes it when the outage is over. It also
-// writes one line to the agent's log when the outage begins, and one when it is over.
+// writes one line to the agent's log when the status begins to show a cause, and one when the outage is over. It
+// does nothing if o.needsReport returns false.
 func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	if l.report == nil || !o.needsReport() {
 		return

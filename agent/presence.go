@@ -58,7 +58,7 @@ func (p *presence) removeAgent(agent string) {
 }
 
 // run keeps all agents of this process announced until ctx is done. It announces them again whenever the
-// session is lost.
+// session is lost. At the end it closes the session, unless other roles of this process share it.
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
@@ -107,6 +107,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 		return nil, err
 	}
 
+	// A skipped agent also counts as announced.
 	for _, agent := range agents {
 		p.noteAnnounced(agent, s)
 	}

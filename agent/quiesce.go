@@ -32,8 +32,9 @@ type Quiesced interface {
 // Quiesce locks the hooks of a unit on this host. It returns once no hook is running, so from then on no hook
 // runs until the lock is closed. It only locks files in the unit's directory, so hooks can run again if the
 // caller dies. It also waits for a hook whose agent has died, as long as the hook's process is running. If it
-// must wait for a hook, it calls onWait once. It returns ErrUnaware if the unit's agent is too old to respect
-// the lock, or ctx's error.
+// must wait for a hook, it calls onWait once. If ctx is done, it returns ctx's error. If the unit's agent is too
+// old to respect the lock, it returns ErrUnaware, but only after maxUnaware, since an agent that is just
+// starting looks the same.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
 	folder := unitdir.Of(machineDir, unit).Legacy() // this path also works while an older binary runs the unit
 	begin := time.Now()
@@ -63,7 +64,7 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 }
 
 // tryQuiesce takes the lock that the unit's hooks need. It returns [unitdir.ErrHookRuns] if a hook is running,
-// or ErrUnaware.
+// or ErrUnaware if the unit's agent does not use the lock, or is just starting.
 func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	q, err := folder.TryQuiesce()
 	if err != nil {

@@ -42,8 +42,9 @@ func makeMachineSockets(uuid, machineDir string) (string, error) {
 	return dir, nil
 }
 
-// removeMachineSockets removes the directory of a machine's sockets, and then socketRecord, which contains its
-// path. It keeps both if another process has a socket in the directory.
+// removeMachineSockets removes the directory of a machine's sockets, and then the file socketRecord, which
+// contains the directory's path. It keeps both if a socket is left in the directory, such as that of another
+// process.
 func removeMachineSockets(machineDir string) {
 	record := filepath.Join(machineDir, socketRecord)
 	dir, err := os.ReadFile(record)
@@ -132,8 +133,8 @@ func socketsOf(uid int) socketBase {
 	return socketBase{"/tmp", "bijou-" + strconv.Itoa(uid)}
 }
 
-// make creates the base if it is missing, and returns its path. If another user owns the path parent/name,
-// make finds or creates a directory with a random suffix.
+// make creates the base if it is missing, and returns its path. If the path parent/name exists and is not a
+// directory of this user, make finds or creates a directory with a random suffix.
 func (b socketBase) make() (string, error) {
 	if err := os.MkdirAll(b.parent, 0o755); err != nil {
 		return "", fmt.Errorf("cannot create the directory of sockets: %w", err)
@@ -181,8 +182,8 @@ func (b socketBase) list() []string {
 var errNotOwn = errors.New("not a directory that this user owns")
 
 // makePrivateDir creates a directory that only this user can enter. If the directory exists, makePrivateDir
-// denies other users access to it. It returns errNotOwn if the path belongs to another user, or is a symlink
-// or a file.
+// denies other users access to it. It returns errNotOwn if the path belongs to another user, is a symlink or a
+// file, or if this user has no permission to open it.
 func makePrivateDir(path string) error {
 	for {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -198,8 +199,8 @@ func makePrivateDir(path string) error {
 }
 
 // closeToOthers removes all permissions of group and others from a directory. It returns errNotOwn if this user
-// does not own the directory. It works on the open directory, since other users could replace the path between
-// two calls.
+// does not own the directory, and for the same paths as openDir. It works on the open directory, since other
+// users could replace the path between two calls.
 func closeToOthers(path string) error {
 	dir, st, err := openDir(path)
 	if err != nil {

@@ -188,8 +188,9 @@ func hookConcurrency(env state.Environment) int {
 }
 
 // runWhileClaimed calls work and announces the agents while work is running. It cancels work's ctx when
-// another process has taken the machine's claim, or when a requested drain is complete. It returns the error
-// that [unlessDone] returns for work's error.
+// another process has taken the machine's claim, or when a requested drain is complete. It returns an error that
+// wraps [state.ErrClaimLost] if the claim was lost before work's ctx was done, and otherwise work's error if that
+// wraps [state.ErrStoreGone]. In all other cases it returns nil.
 func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Context) error) error {
 	// After ctx is done, work still commits the outcome of its hooks, and needs the session for that.
 	announcing, stopAnnouncing := context.WithCancel(context.WithoutCancel(ctx))
@@ -236,7 +237,7 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 }
 
 // awaitEnvironment reads the environment, and calls check in the same view. It returns the environment, or the
-// error of check. It retries as [retryTransient] does.
+// error of the read or of check. It retries as [retryTransient] does.
 func awaitEnvironment(
 	ctx context.Context,
 	st *state.State,

@@ -75,15 +75,15 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// checkSettings returns an error if a changed key or value is not valid. The hook's commit also checks them,
-// but then the charm can no longer handle the error.
+// checkSettings returns an error if a key is empty, or if a key or value to set is not valid. The hook's commit
+// also checks what it sets, but then the charm can no longer handle the error.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		if key == "" {
 			return errors.New("cannot set a setting without a name")
 		}
 		if value == nil {
-			continue
+			continue // the key is removed
 		}
 		if err := state.CheckSetting(key, *value); err != nil {
 			return err
@@ -94,7 +94,7 @@ func checkSettings(changes map[string]*string) error {
 }
 
 // loadNode returns a settings node, which it reads once. It returns an error if the hook cannot reach the node.
-// Every access to a relation's settings uses loadNode, so the hook's limits are checked only here.
+// Every access to a relation's settings uses loadNode, so only loadNode calls checkReach.
 func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
@@ -105,7 +105,7 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 
 	s, err := c.readNode(ctx, at)
 	if errors.Is(err, state.ErrNotFound) {
-		// The node was never written. If it belongs to a member of the relation, it counts as empty.
+		// Without settings, the node of a member counts as empty. checkMember returns an error for any other node.
 		err = c.checkMember(ctx, at)
 	}
 	if err != nil {
@@ -132,7 +132,8 @@ func (c *Context) checkMember(ctx context.Context, at hookapi.Node) error {
 
 // readNode reads a settings node from the store. It returns [state.ErrNotFound] for a unit that has no
 // settings in the relation, and for a service that is not in the relation. Each service of a relation has
-// settings, which can be empty.
+// settings, which can be empty. It returns [hookapi.ErrNotLeader] if only the leader can read the service's
+// settings, and the unit does not lead.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
 		return view(ctx, c, func(v *state.View) (state.Settings, error) {

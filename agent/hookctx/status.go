@@ -77,6 +77,7 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 		}
 
 		if !ofService {
+			// The data is left out: see LastStatus.
 			c.lastStatus = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
 		}
 

@@ -39,8 +39,8 @@ func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 }
 
 // AddStorage requests more storage for the unit: for each name in counts, that number of storages. The unit
-// gets the storage when the hook succeeds. If the charm does not allow one of the counts, AddStorage returns
-// an error and requests nothing.
+// gets the storage when the hook succeeds, if that is still possible then. If the charm does not declare a name,
+// or the unit cannot have that many storages in total, AddStorage returns an error and requests nothing.
 func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	return c.do(ctx, func() error {
 		own, err := c.loadStorage(ctx)
@@ -85,7 +85,11 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 			return nil, err
 		}
 		stored, err := v.OwnStorages(unit)
-		return &unitStorage{stored: stored, declared: ch.Meta.Storage, added: map[string]int{}}, err
+		if err != nil {
+			return nil, err
+		}
+
+		return &unitStorage{stored: stored, declared: ch.Meta.Storage, added: map[string]int{}}, nil
 	})
 }
 

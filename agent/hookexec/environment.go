@@ -131,12 +131,13 @@ func Environment(f Facts, getenv func(string) string) []string {
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }
 
-// hookVariables returns the variables that name the hook or the action.
+// hookVariables returns the variables that name the hook or the action. For a command it returns only an empty
+// JUJU_HOOK_NAME.
 func (f Facts) hookVariables() []string {
 	switch {
 	case f.Action == nil:
 		return []string{"JUJU_HOOK_NAME=" + f.Hook, "JUJU_DISPATCH_PATH=hooks/" + f.Hook}
-	case f.Action.Name == "":
+	case f.Action.Name == "": // a command, which has no name
 		return []string{"JUJU_HOOK_NAME="}
 	}
 
@@ -149,7 +150,8 @@ func (f Facts) hookVariables() []string {
 	}
 }
 
-// variables returns the variables that describe the hook's relation.
+// variables returns the variables that describe the hook's relation. It leaves out JUJU_MEMBERS if the relation
+// has too many members.
 func (r *RelationFacts) variables() []string {
 	env := []string{
 		"JUJU_RELATION=" + r.Name,
@@ -159,7 +161,7 @@ func (r *RelationFacts) variables() []string {
 		"JUJU_REMOTE_SERVICE=" + r.RemoteService,
 	}
 
-	if r.TooManyMembers() == "" {
+	if warning := r.TooManyMembers(); warning == "" {
 		env = append(env, r.membersVariable())
 	}
 	if r.Departing != "" {
@@ -184,7 +186,7 @@ func (r *RelationFacts) TooManyMembers() string {
 }
 
 // inheritedVariables returns the variables that hooks inherit from the agent: PATH (with the hook tools in
-// front), HOME, USER, the locale and the proxies.
+// front), HOME, USER, the locale and the proxies. If the agent has no PATH or LANG, hooks get a default value.
 func inheritedVariables(tools string, getenv func(string) string) []string {
 	path := getenv("PATH")
 	lang := getenv("LANG")

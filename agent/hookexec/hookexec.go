@@ -83,6 +83,7 @@ type Outcome struct {
 // Run runs one hook, and returns how the hook ended. It waits for the end of the hook's process, and then up to
 // OutputTimeout for the end of the hook's output. When ctx is done, Run kills the hook's process group.
 //
+// For a hook that the charm does not have, Run returns an Outcome with Missing set, unless Debug.Always is set.
 // A hook that cannot be started counts as failed.
 func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	argv, err := s.buildArgv()
@@ -103,7 +104,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 		return Outcome{Failure: err.Error()}
 	}
 
-	outcome := s.runHeld(ctx, argv, out)
+	outcome := s.runProcess(ctx, argv, out)
 	out.awaitEnd()
 	outcome.Held = out.heldFor
 	outcome.Left = len(out.leftOpen) > 0
@@ -115,10 +116,10 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	return outcome
 }
 
-// runHeld starts the hook's process and holds it back until it is recorded. Then runHeld releases the
+// runProcess starts the hook's process and holds it back until it is recorded. Then runProcess releases the
 // process, and waits for its end.
-func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Outcome {
-	p, err := startHeld(s, argv, out)
+func (s Spec) runProcess(ctx context.Context, argv []string, out *outputReader) Outcome {
+	p, err := startGated(s, argv, out)
 	// Start the reader even after an error, since Run waits for the reader, and the reader closes the pipes.
 	out.startReading(s)
 	if err != nil {
@@ -126,7 +127,8 @@ func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Out
 	}
 
 	if err := p.release(s, argv[0]); err != nil {
-		// How the process ends does not matter, since it has run nothing.
+		// The process ends without running the hook, so its outcome does not matter, and nothing has to interrupt
+		// it.
 		_ = p.wait(ctx, nil)
 		return Outcome{Failure: err.Error()}
 	}
@@ -143,12 +145,13 @@ func (s Spec) faultPoint(point string) {
 }
 
 // buildArgv returns the command line of the hook's process. It returns [fs.ErrNotExist] if the charm does not
-// have the hook. For a missing action it returns a different error, since a missing action is a failure.
+// have the hook, unless Debug.Always is set. For a missing action it returns a different error, since a missing
+// action is a failure.
 func (s Spec) buildArgv() ([]string, error) {
 	switch {
 	case s.Debug != nil:
 		return s.Debug.windowArgv(s)
-	case len(s.Command) == 1:
+	case len(s.Command) == 1: // a line for a shell
 		return []string{"/bin/bash", "-c", s.Command[0]}, nil
 	case len(s.Command) > 1:
 		return s.Command, nil
@@ -167,7 +170,7 @@ func (s Spec) buildArgv() ([]string, error) {
 
 // findExecutable returns the path of the charm's file dispatch. If the charm has no dispatch, it returns the
 // path of file, which is the file of a hook or action in charmDir. It returns fs.ErrNotExist if neither file
-// exists.
+// exists, and a different error if the file that it finds is not executable.
 func findExecutable(charmDir, file string) (string, error) {
 	// A missing hook counts as success. If the whole charm is missing, the hook must fail instead. So this
 	// error does not wrap fs.ErrNotExist.
@@ -237,9 +240,10 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 
-// explainFailure returns the outcome with a better explanation if the interpreter of the hook's script cannot
-// be found: the interpreter does not exist, or its name ends in a carriage return. In these cases a shell
-// only reports that it cannot find the script. path is the path of the script.
+// explainFailure returns the outcome. If the hook has failed, it adds an explanation in two cases: the #! line of
+// the hook's script ends in a carriage return, or the script could not start and that line names an interpreter
+// that does not exist. A shell may then report only that it cannot find the script. path is the path of the
+// program that was run.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o // no explanation is needed

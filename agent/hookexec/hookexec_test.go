@@ -299,7 +299,7 @@ func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.awaitEnd()
-	p, err := startHeld(s, []string{filepath.Join(s.CharmDir, "hooks", "start")}, out)
+	p, err := startGated(s, []string{filepath.Join(s.CharmDir, "hooks", "start")}, out)
 	out.startReading(s)
 	if err != nil {
 		t.Fatal(err)

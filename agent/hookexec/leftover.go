@@ -15,9 +15,9 @@ import (
 const maxLeftOver = 10
 
 // LeftOver returns the processes that a run has left running, each as "1234 (mysqld)". If there are more than
-// maxLeftOver, the last element is their number, as "3 more". LeftOver finds processes by the run's client id
-// in their environment. Unless this process runs as root, LeftOver does not find processes of other users. It
-// returns nil if clientID is empty, or if it cannot list the processes.
+// maxLeftOver, the last element is the number of the others, as "3 more". LeftOver finds processes by the run's
+// client id in their environment. Unless this process runs as root, LeftOver does not find processes of other
+// users. It returns nil if clientID is empty, or if it cannot list the processes.
 func LeftOver(clientID string) (names []string) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || clientID == "" {

@@ -25,7 +25,7 @@ func (s Spec) newSink(stream Stream) *lineSink {
 }
 
 // readOnce reads once from the pipe fd, and passes the data on. over is true at the end of the output, and
-// after an error.
+// after an error. If the pipe has no data now, or a signal has interrupted the read, over is false.
 func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	n, err := unix.Read(fd, buffer)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {

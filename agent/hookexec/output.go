@@ -52,12 +52,12 @@ func (r *outputReader) startReading(s Spec) {
 
 // readUntilClosed reads the hook's stdout and stderr, and passes their data to the two sinks. It returns when
 // both outputs are closed, or r.timeout after the hook's process has ended. It leaves pipes that other
-// processes still hold open in r.leftOpen.
+// processes still hold open in r.leftOpen, and sets r.heldFor.
 func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)
 
-	// The first two are for stdout and stderr, in the order of sinks. poll ignores a negative Fd.
+	// The first two entries are for stdout and stderr, in the order of sinks. poll ignores a negative Fd.
 	fds := []unix.PollFd{
 		{Fd: int32(r.pipes[0].agentEnd), Events: unix.POLLIN},
 		{Fd: int32(r.pipes[1].agentEnd), Events: unix.POLLIN},
@@ -97,6 +97,7 @@ func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	if ended.IsZero() {
 		return // the outputs were closed before the process ended, so no other process held them open
 	}
+	// As Outcome.Held says, it stays 0 if the outputs were closed within a second.
 	held := time.Since(ended)
 	if len(r.leftOpen) > 0 || held >= time.Second {
 		r.heldFor = held

@@ -29,8 +29,9 @@ type process struct {
 	gate *os.File // a line written to it releases the process; closing it without a line ends the process
 }
 
-// startHeld starts a process that waits until release before it runs argv. Its outputs are the pipes of out.
-func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
+// startGated starts a process that waits at its gate until release, and only then runs argv. Its outputs are the
+// pipes of out.
+func startGated(s Spec, argv []string, out *outputReader) (*process, error) {
 	gateReader, gate, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a pipe: %w", err)
@@ -65,7 +66,7 @@ func (p *process) release(s Spec, path string) error {
 	}
 	s.faultPoint("after-note")
 
-	// Linux does not run a file that a process has open for writing.
+	// Linux does not run a file that a process has open for writing. Give that process a second to close it.
 	osutil.AwaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot release the hook: %w", err)
@@ -75,7 +76,8 @@ func (p *process) release(s Spec, path string) error {
 }
 
 // wait waits for the end of the process. When interrupt is closed, it ends the process group with SIGTERM, and
-// after TerminateTimeout with SIGKILL. When ctx is done, it uses SIGKILL at once.
+// after TerminateTimeout with SIGKILL. When ctx is done, it uses SIGKILL at once. In both cases it returns an
+// Outcome with Interrupted set, unless the process has just ended on its own.
 func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	ended := make(chan error, 1) // buffered, so that the sender never blocks
 	go func() { ended <- p.cmd.Wait() }()

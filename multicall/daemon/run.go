@@ -57,7 +57,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	n := newServiceNotifier()
 	err := n.runNotifying(ctx, func() error { return serve(ctx, Daemon{Call: c, Notifier: n}) })
 	isSignalled := ctx.Err() != nil
-	// If a signal has ended the daemon while it waited, that is not an error.
+	// A daemon that a signal has ended while it waited has not failed.
 	if isSignalled && errors.Is(err, context.Canceled) {
 		err = nil
 	}
@@ -77,7 +77,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	}
 
 	slog.Info(command.Name+" ends", "error", err)
-	// This exit code keeps systemd from starting the daemon again.
+	// The daemon has no more work. This exit code keeps systemd from starting it again.
 	if n.Listening && !isSignalled && isFinished(err) {
 		err = console.Exit(systemd.ExitFinished, err)
 	}
@@ -100,8 +100,9 @@ func isFinished(err error) bool {
 // Role is one part of a process. It returns when ctx is done, or when its work has ended.
 type Role func(ctx context.Context) error
 
-// RunRoles runs a process's roles until all have ended. When any role ends, it cancels the others. If roles end
-// because the store is gone, it returns only one such error.
+// RunRoles runs a process's roles until all have ended, and returns their joined errors. When any role ends, it
+// cancels the others. If roles end because the store is gone, it returns only one of their errors, and no other
+// error.
 func RunRoles(ctx context.Context, roles []Role) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -197,8 +198,8 @@ func (n *ServiceNotifier) notify(words string) (heard bool) {
 	return heard
 }
 
-// runNotifying calls work and returns its error. Meanwhile it feeds the watchdog of the service manager. Once ctx is
-// done, it reports to the service manager that the daemon is stopping.
+// runNotifying calls work and returns its error. If a service manager listens, runNotifying meanwhile feeds its
+// watchdog. Once ctx is done, it also reports that the daemon is stopping.
 func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) error {
 	if !n.Listening {
 		return work()
@@ -210,7 +211,7 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 	feeding.Go(func() { n.feedWatchdog(feedCtx) })
 	cancelNotice := context.AfterFunc(ctx, n.notifyStopping)
 
-	// Deferred calls run in reverse order. stopFeeding must run before Wait, since feedWatchdog ends only with its context.
+	// Deferred calls run in reverse order. stopFeeding must run before Wait, which blocks until feedWatchdog ends.
 	defer feeding.Wait()
 	defer stopFeeding()
 	defer cancelNotice()
@@ -218,13 +219,14 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 	return work()
 }
 
-// feedWatchdog notifies the service manager's watchdog until ctx is done, or until a loop of the daemon hangs. In the
-// second case the service manager then kills and restarts the daemon.
+// feedWatchdog notifies the service manager's watchdog until ctx is done, or until a loop of the daemon hangs. In
+// the second case the service manager then kills and restarts the daemon. If the service manager has no watchdog
+// for this daemon, feedWatchdog returns at once.
 func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
 	const unsetEnvironment = false // the process after a re-execution needs the variables
 	timeout, err := sd.SdWatchdogEnabled(unsetEnvironment)
 	if err != nil || timeout == 0 {
-		return // the service manager expects no notifications, or its timeout cannot be parsed
+		return // there is no watchdog, or its timeout cannot be parsed
 	}
 
 	tick := time.NewTicker(timeout / 3) // so that one late notification is harmless
@@ -257,8 +259,9 @@ type agentLog struct {
 	maxSize int64
 }
 
-// rotateAgentLog returns a writer that rotates stderr if stderr is a file agent.log. It returns any other stderr
-// unchanged, since the journal, or the owner of a different file, limits its size.
+// rotateAgentLog returns a writer for stderr. If stderr is a file named agent.log, the writer rotates the file
+// once it is larger than maxSize bytes. rotateAgentLog returns any other stderr unchanged, since the journal, or
+// the owner of a different file, limits its size.
 func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 	f, ok := stderr.(*os.File)
 	if !ok {
@@ -299,7 +302,8 @@ func (a agentLog) rotate() {
 	_ = a.Truncate(0)
 }
 
-// ServeMetrics serves metrics for Prometheus until stop is called. It serves nothing if address is empty.
+// ServeMetrics serves m as /metrics for Prometheus, at the TCP address, until stop is called. It returns an error
+// if it cannot listen there. If address is empty, it serves nothing, and stop does nothing.
 func ServeMetrics(address string, m *metrics.Registry) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -317,6 +321,14 @@ func ServeMetrics(address string, m *metrics.Registry) (stop func(), err error) 
 
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = s.Serve(l) })
-	return func() { _ = s.Close(); serving.Wait() }, nil
+	serving.Go(func() {
+		// Serve returns an error also after s.Close. Any other error ends only the metrics, not the daemon.
+		_ = s.Serve(l)
+	})
+
+	stop = func() {
+		_ = s.Close()
+		serving.Wait()
+	}
+	return stop, nil
 }

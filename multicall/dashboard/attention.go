@@ -43,8 +43,8 @@ func importances() map[string]int {
 const machineImportance = 0
 
 // putAttention shows the troubles, the most important first, each with its reason and the commands that help. It
-// shows at most maxAttention troubles and the number of the others, and removes the rows of troubles that are
-// gone.
+// shows at most maxAttention troubles and the number of the others. Each row belongs to a place in that order, and
+// putAttention removes the rows of places that no trouble has.
 func (e *liveEnvironment) putAttention() {
 	units, lost := e.unitsInTrouble()
 	troubles := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
@@ -60,7 +60,8 @@ func (e *liveEnvironment) putAttention() {
 		}
 
 		troubles[i].ID = id
-		e.rows.put("attention", id, id, e.render("trouble", troubles[i]))
+		order := id
+		e.rows.put("attention", id, order, e.render("trouble", troubles[i]))
 	}
 
 	const more = "env/attention/more"
@@ -70,8 +71,9 @@ func (e *liveEnvironment) putAttention() {
 	}
 }
 
-// unitsInTrouble returns the units that need an operator. It returns the units that are lost with their machine
-// separately, by machine, since the fault of the machine is the reason.
+// unitsInTrouble returns the units that need an operator, which are those with a status in importances. lost has
+// the names of the units that are down because their machine is down, by machine. They are not in troubles, since
+// they belong to the machine's trouble.
 func (e *liveEnvironment) unitsInTrouble() (troubles []trouble, lost map[string][]string) {
 	lost = map[string][]string{}
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {
@@ -95,7 +97,8 @@ func (e *liveEnvironment) unitsInTrouble() (troubles []trouble, lost map[string]
 	return troubles, lost
 }
 
-// explainUnit returns the trouble of a unit, with its reason and the commands that help.
+// explainUnit returns the trouble of a unit, with its reason and the commands that help, but without its
+// importance.
 func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
 	why := e.why(u)
 	waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
@@ -111,6 +114,7 @@ func (e *liveEnvironment) explainUnit(name string, u status.Unit) trouble {
 		Since: u.Since(),
 		ToDo:  toDo,
 	}
+	// It is unknown since when a unit is down. The page shows when its last hook ended.
 	if t.Word == "down" {
 		t.LastHook = e.last[name]
 	}
@@ -141,10 +145,12 @@ func (e *liveEnvironment) relationsInTrouble() (troubles []trouble) {
 
 		provider, consumer := r.Ends()
 		between := consumer + " with " + provider
-		if consumer == provider {
+		isPeer := consumer == provider
+		if isPeer {
 			between = "the units of " + consumer
 		}
-		reasons := []string{between, unit, failed.Message, cmp.Or(failed.Stderr, failed.Logged)}
+		lastLine := cmp.Or(failed.Stderr, failed.Logged) // of the failed hook
+		reasons := []string{between, unit, failed.Message, lastLine}
 		reasons = slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
 		toDo := status.ExplainRelation(unit, id, failed)
 		if len(toDo) == 0 {
@@ -165,8 +171,8 @@ func (e *liveEnvironment) relationsInTrouble() (troubles []trouble) {
 	return troubles
 }
 
-// failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It prefers a
-// failure that the operator has not resolved yet. ok is false if there is no such unit.
+// failedUnit returns the unit whose hook failed first in the relation, and the failure. It ignores units that are
+// down, and prefers a failure that the operator has not resolved yet. ok is false if there is no such unit.
 func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed status.RelationUnit, ok bool) {
 	for service, end := range r.Services {
 		for name, candidate := range end.Units {
@@ -175,7 +181,8 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 				continue
 			}
 
-			// Resolved is empty until the operator has resolved the failure. Unresolved failures come first.
+			// Resolved is empty until the operator has resolved the failure, so unresolved failures come first.
+			// Among the others, those resolved as "done" come before those resolved as "retry".
 			order := cmp.Or(
 				cmp.Compare(candidate.Resolved, failed.Resolved),
 				candidate.Since.Compare(failed.Since),
@@ -196,8 +203,8 @@ func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed sta
 // machine, by machine.
 func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (troubles []trouble) {
 	for id, m := range e.status.Machines {
-		_, isInTrouble := importances()[string(m.State)] // error or down, as for units
-		if !isInTrouble && m.Trouble == nil {
+		_, isFaulty := importances()[string(m.State)] // true for error and down, as for units
+		if !isFaulty && m.Trouble == nil {
 			continue
 		}
 

@@ -48,8 +48,9 @@ type server struct {
 	began     time.Time // the origin of the timeline
 }
 
-// Serve prints the page's link, and serves the page until ctx is done. It returns an error if it cannot listen, or if it
-// can no longer serve.
+// Serve prints the page's link, and serves the page until ctx is done. If o.Open is true, it also opens the page
+// in a browser, and prints a warning if it cannot. It returns an error if it cannot begin or continue to serve the
+// page.
 func Serve(ctx context.Context, o Options) error {
 	l, err := listen(ctx, o.Listen)
 	if err != nil {
@@ -70,9 +71,10 @@ func Serve(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 
+	// This sets g.used, so it comes before h.Serve.
 	firstLink, used := announceLinks(g, l.Addr(), o.Streams)
 
-	// Deferred calls run in reverse order. stop must run before Wait, since both goroutines end only with ctx.
+	// Deferred calls run in reverse order. stop must run before Wait, since the goroutines can wait for ctx.
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -100,8 +102,9 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-// announceLinks prints the page's first link and, whenever a browser has used a link, the next one. It returns the first
-// link, and a channel that is closed once a browser has used a link.
+// announceLinks prints the page's first link to stdout. It sets g.used, so that stderr shows the next link
+// whenever a browser has used a link. It returns the first link, and a channel that is closed once a browser has
+// used a link.
 func announceLinks(g *guard, address net.Addr, s console.Streams) (firstLink string, used <-chan struct{}) {
 	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", address, token) }
 	firstLink = link(g.token)
@@ -145,9 +148,10 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openBrowser makes a browser open a file that leads to the link. The link is not an argument of the browser, since other
-// users can see the arguments of a process. The file is in the home directory and not hidden, since a browser that is a
-// snap sees neither /tmp nor hidden files. openBrowser removes the file once the link was used, or ctx is done.
+// openBrowser makes a browser open a file that leads to the link. The link is not an argument of the browser,
+// since other users can see the arguments of a process. The file is in the home directory and not hidden, since a
+// browser that is a snap sees neither /tmp nor hidden files. openBrowser returns once the link was used, or ctx is
+// done, or with an error if it cannot open a browser. In each case it then removes the file.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -192,7 +196,7 @@ func newServer(o Options, port string) (*server, error) {
 	}, nil
 }
 
-// routes returns the handler of the page, its files and its streams.
+// routes returns the handler of the page, its files, its streams and the details that a click opens.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, name := range []string{"page.js", "page.css", "icon.svg"} {

@@ -64,7 +64,7 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 			return s.readUnit(v, unit)
 		}
 
-		return readOfStatus(v, r.FormValue("service"), r.FormValue("relation"))
+		return readServiceOrRelation(v, r.FormValue("service"), r.FormValue("relation"))
 	})
 	switch {
 	case errors.Is(err, errBadRequest):
@@ -94,6 +94,7 @@ func readRun(v *state.View, unit, seq string) (detail, error) {
 	}
 
 	d := detail{Title: runs[i].Hook, Unit: unit, Run: &runs[i]}
+	// A line of the log names its hook, but not the number of the run. The time tells runs of one hook apart.
 	isOfRun := func(l logs.Line) bool { return l.Hook == d.Run.Hook && !l.Time.After(d.Run.Ended) }
 	d.Lines, err = logs.Read(v, logs.Filter{Sources: []string{unit}, Since: d.Run.Started, Matches: isOfRun})
 	return d, err
@@ -101,7 +102,7 @@ func readRun(v *state.View, unit, seq string) (detail, error) {
 
 // readUnit reads a unit with its relations, and its last runs of hooks, the newest first.
 func (s *server) readUnit(v *state.View, name string) (detail, error) {
-	u, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, s.Environment.Owed)
+	shown, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, s.Environment.Owed)
 	if err != nil {
 		return detail{}, err
 	}
@@ -111,41 +112,42 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	}
 	slices.Reverse(runs)
 	// Settings of relations may contain secrets.
-	u.HideSettings()
+	shown.HideSettings()
 
-	// The detail shows the same words as the list of units.
+	// ReadUnit does not return the unit of the status, from which the list of units gets its words.
 	listed, err := status.Read(v, status.Options{Now: time.Now(), Globs: []string{name}})
 	if err != nil {
 		return detail{}, err
 	}
 
 	service, _, _ := charm.ParseUnit(name)
-	unit := listed.Services[service].Units[name]
+	u := listed.Services[service].Units[name]
 	d := detail{
 		Title:   name,
 		Unit:    name,
-		Word:    unit.Word(),
-		Why:     s.why(unit),
-		Since:   unit.Since(),
-		InError: unit.Word() == "error",
-		Shown:   &u,
+		Word:    u.Word(),
+		Why:     s.why(u),
+		Since:   u.Since(),
+		InError: u.Word() == "error",
+		Shown:   &shown,
 		Runs:    runs,
 	}
 
-	// The page shows hooks and relations apart from the facts.
-	for _, r := range u.Relations {
+	// The page shows hooks and relations apart from the facts. It takes them from d.Runs and d.Relations, not from
+	// d.Shown.
+	for _, r := range shown.Relations {
 		title := fmt.Sprintf("%s, with %s", r.Endpoint, r.Service)
 		d.Relations = append(d.Relations, entry{Name: title, Below: newEntries(r)})
 	}
-	u.Hooks = nil
-	u.Relations = nil
-	d.Facts = newEntries(u)
+	shown.Hooks = nil
+	shown.Relations = nil
+	d.Facts = newEntries(shown)
 	return d, nil
 }
 
-// readOfStatus reads a service or, if service is empty, a relation with the settings of its members. It returns
+// readServiceOrRelation reads a service or, if service is empty, a relation with the settings in it. It returns
 // ErrNotFound if there is no such service or relation.
-func readOfStatus(v *state.View, service, relation string) (detail, error) {
+func readServiceOrRelation(v *state.View, service, relation string) (detail, error) {
 	if service != "" {
 		matching, err := status.Read(v, status.Options{Globs: []string{service}})
 		if err != nil {
@@ -180,15 +182,17 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 	}, nil
 }
 
-// readRelationData returns the settings in a relation, by application and unit. It returns no settings for a unit that
-// has not entered the relation yet, and for a damaged record, which the page shows in a different place.
+// readRelationData returns the settings in a relation. The keys are the names of services, for their own settings,
+// and of units. A unit that has not entered the relation yet has no settings. Settings that do not decode count as
+// empty, and the view reports them when it ends.
 func readRelationData(v *state.View, relation string, r status.Relation) (map[string]map[string]string, error) {
-	// The status has a relation of that name, so there is a number.
+	// relation is a key of the status, so it ends with a number.
 	id, _ := strconv.Atoi(strings.TrimPrefix(relation, "relation-"))
 
 	data := map[string]map[string]string{}
 	for name, end := range r.Services {
 		app, err := v.AppSettings(id, name)
+		// Skips is true for settings that do not decode.
 		if err != nil && !v.Skips(err) {
 			return nil, err
 		}
@@ -218,7 +222,7 @@ func newEntries(value any) []entry {
 // newEntry returns the entry of a YAML node, with its members below it. n.Content has the members of a list or,
 // for a dictionary, each key followed by its value.
 func newEntry(name string, n *yaml.Node) entry {
-	// A text counts as a secret by its name, as in password=...
+	// HideSecrets finds a secret by the name before it, as in password=x. So add the name for the call.
 	e := entry{Name: name, Text: strings.TrimPrefix(text.HideSecrets(name+"="+n.Value), name+"=")}
 	for i, c := range n.Content {
 		switch {

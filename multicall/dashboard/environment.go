@@ -111,8 +111,8 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 	return nil
 }
 
-// read returns all rows of the environment. It reads the whole environment at the first call, and if more than units has
-// changed. Otherwise it reads only the units that have changed.
+// read returns all rows of the environment. It reads the whole environment at the first call, after an error, and
+// if the changes are too many or concern more than units. Otherwise it reads only the units that have changed.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	changes := e.feed.Take()
 	if changes.Err != nil {
@@ -122,6 +122,7 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 
 	changed, err := e.readChanges(ctx, changes.All, changes.Changes)
 	if err != nil {
+		// The feed no longer has these changes, so the next call must read everything.
 		e.feed.Invalidate()
 		return nil, err
 	}
@@ -129,6 +130,7 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	// There is no watch before the first read, and after a watch has ended.
 	if e.stop == nil {
 		if err := e.watch(ctx, changed.revision); err != nil {
+			// The next call must read everything, since no watch collects the changes until then.
 			e.feed.Invalidate()
 			return nil, err
 		}
@@ -136,6 +138,7 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 
 	units := changed.units
 	if changed.all {
+		// Begin without rows, since some can belong to entities that are gone.
 		e.rows = rows{}
 		for _, s := range e.status.Services {
 			units = slices.AppendSeq(units, maps.Keys(s.Units))
@@ -158,8 +161,8 @@ type readResult struct {
 	revision int64    // the revision that was read
 }
 
-// readChanges updates the status and the hooks, at one revision. If all is true, it reads the whole environment.
-// Otherwise it reads only what the changes concern.
+// readChanges updates the status and the hooks, at one revision. If all is true, or if the changes concern more
+// than units, it reads the whole environment. Otherwise it reads only the units that the changes concern.
 func (e *liveEnvironment) readChanges(
 	ctx context.Context,
 	all bool,
@@ -183,10 +186,11 @@ func (e *liveEnvironment) readChanges(
 	return r, err
 }
 
-// watch starts a goroutine that fills the feed with the changes after the revision, until the watch ends or ctx is done.
-func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
+// watch starts a goroutine that fills the feed with the changes after the revision, until the watch fails, ctx is
+// done or close is called.
+func (e *liveEnvironment) watch(ctx context.Context, revision int64) error {
 	ctx, stop := context.WithCancel(ctx)
-	watcher, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
+	watcher, err := e.Environment.State.Watch(ctx, revision, state.WatchAll(), state.WatchHistories())
 	if err != nil {
 		stop()
 		return err
@@ -213,7 +217,7 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 		return err
 	}
 
-	e.last = last
+	e.last = last // also of hooks that ended more than an hour ago
 	for unit, runs := range recent {
 		e.putRuns(unit, runs)
 	}
@@ -221,8 +225,9 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 	return nil
 }
 
-// refresh reads the records that have changed, and returns the units among them. It also puts the hooks of these
-// units that have ended into the timeline. all is true if everything must be drawn again.
+// refresh updates the status after the changes, and returns the units that must be drawn again. Of each unit that
+// has ended a hook, it also puts the recorded hooks into the timeline. all is true if everything must be drawn
+// again.
 func (e *liveEnvironment) refresh(
 	v *state.View,
 	options status.Options,
@@ -245,7 +250,7 @@ func (e *liveEnvironment) refresh(
 		}
 
 		e.putRuns(unit, runs)
-		// The unit's first hook gives it a lane.
+		// Draw the unit again, since its first hook gives it a lane.
 		units = append(units, unit)
 	}
 
@@ -263,7 +268,8 @@ type runView struct {
 // width, so nobody could click it. The rectangle's stroke makes it wide enough for a finger.
 const shortestDrawn = 0.01
 
-// putRuns puts a unit's hooks into the timeline. Of one unit, the timeline shows at most state.MaxHookRuns hooks.
+// putRuns puts a unit's hooks that have ended into the timeline, and updates the times of the unit's first and
+// last hook. The timeline keeps at most state.MaxHookRuns such hooks of one unit.
 func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 	for _, r := range runs {
 		if first, ok := e.first[unit]; !ok || r.Started.Before(first) {
@@ -292,7 +298,7 @@ type unitView struct {
 	status.Unit
 }
 
-// putUnits updates the rows of these units in their table and the timeline, with their running hooks. It
+// putUnits updates the rows of the named units in their table and the timeline, with their running hooks. It
 // removes the rows of units that are gone.
 func (e *liveEnvironment) putUnits(names []string) {
 	for _, name := range names {
@@ -365,7 +371,8 @@ func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, tota
 		}
 	}
 
-	// Each principal has a view, since a relation of its subordinate names it.
+	// A subordinate is a chip in the box of each principal. Each principal has a view, since a relation of its
+	// subordinate names it.
 	for _, name := range names {
 		for _, principal := range views[name].Principal {
 			views[principal].Chips = append(views[principal].Chips, views[name])
@@ -375,7 +382,7 @@ func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, tota
 	return views, total
 }
 
-// putDiagram updates the boxes of services, and the relations between them.
+// putDiagram updates the boxes of services, and the relations between them. A subordinate has no box of its own.
 func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
 	g := graph{}
 	for _, name := range slices.Sorted(maps.Keys(views)) {
@@ -389,6 +396,7 @@ func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
 		if views[provider] == nil || views[consumer] == nil {
 			continue // the damaged record of the relation does not name two ends
 		}
+		// For a subordinate, box returns its principal.
 		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
 
 		list := "relations"
@@ -405,6 +413,7 @@ func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
 	}
 
 	for i, boxes := range g.arrange() {
+		// A rank is a row of the page, and also the list that contains its boxes.
 		rank := fmt.Sprintf("env/rank/%03d", i)
 		e.rows.put("services", rank, rank, e.render("rank", rank))
 		for place, name := range boxes {
@@ -434,11 +443,11 @@ func (e *liveEnvironment) putOthers() {
 	}
 }
 
-// putTimeline updates the start of the timeline, which is when its first hook began, and the number of units that
-// have no lane, since the timeline has no hook of them.
+// putTimeline updates the start of the timeline, which is when its first hook began, and the number of units
+// without a lane. A unit has no lane if the timeline has no hook of it.
 func (e *liveEnvironment) putTimeline() {
-	var first time.Time // zero if no hook has run
-	quiet := 0
+	var first time.Time // zero if the timeline has no hook
+	quiet := 0          // the number of units without a lane
 	for _, s := range e.status.Services {
 		for name, u := range s.Units {
 			began, hasRun := e.first[name]

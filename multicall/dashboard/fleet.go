@@ -66,7 +66,7 @@ func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	return f.renderRows(view), nil
 }
 
-// renderRows returns the rows of the boot servers' page.
+// renderRows returns all rows of the boot servers' part of the page.
 func (f *liveFleet) renderRows(view FleetView) rows {
 	rendered := rows{}
 	rendered.put("fleet/state", "fleet/summary", "", f.render("fleet-state", map[string]any{
@@ -86,13 +86,14 @@ func (f *liveFleet) renderRows(view FleetView) rows {
 	return rendered
 }
 
-// putTable adds the rows of the i-th table to rendered: one with its title and heading, and one for each of its rows.
+// putTable adds the i-th table to rendered: a row of the page for the table's title and heading, and one for each
+// further line of the table. steps has the names of the steps of an update.
 func (f *liveFleet) putTable(rendered rows, i int, t FleetTable, steps []string) {
 	list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
 	var heading []string
 	number := 0
 	for colour, cells := range t.Table.All() {
-		// The first row is the heading.
+		// The first line is the heading.
 		if heading == nil {
 			heading = cells
 			rendered.put("fleet/tables", list+"-table", fmt.Sprint(i),

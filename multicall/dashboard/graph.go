@@ -12,8 +12,9 @@ type graph struct {
 	lines [][2]string
 }
 
-// arrange returns the boxes in rows. A service is above the services that provide its relations. Within a row, it is
-// placed so that few lines cross. Services without relations come last.
+// arrange returns the boxes in rows, from top to bottom. A box is above the boxes to which its lines lead, except
+// in a cycle. Within a row, boxes are placed so that few lines cross. Boxes without lines to other boxes come
+// last.
 func (g graph) arrange() [][]string {
 	rank := g.rankBoxes()
 	last := 0
@@ -42,8 +43,8 @@ func (g graph) arrange() [][]string {
 	return slices.DeleteFunc(arranged, func(row []string) bool { return len(row) == 0 })
 }
 
-// rankBoxes returns the length of the longest path that leads down to each box. It ignores cycles, and
-// ranks boxes without lines last.
+// rankBoxes returns the length of the longest path that leads down to each box. It ignores cycles, and ranks boxes
+// without lines to other boxes last.
 func (g graph) rankBoxes() map[string]int {
 	rank := map[string]int{}
 	onPath := map[string]bool{} // the boxes from which the current call has come; a box that is reached again is a cycle
@@ -80,7 +81,8 @@ func (g graph) rankBoxes() map[string]int {
 	return rank
 }
 
-// meanPlace returns the mean place of a box's neighbours, or the box's own place if it has no neighbours.
+// meanPlace returns the mean place of a box's neighbours, or the box's own place if it has no neighbours. A box
+// that place does not have yet counts as in the middle of its row.
 func (g graph) meanPlace(box string, place map[string]float64) float64 {
 	sum := 0.0
 	count := 0

@@ -32,7 +32,8 @@ func newGuard(next http.Handler, port string) *guard {
 	}
 }
 
-// ServeHTTP serves requests of admitted browsers, and refuses all other requests.
+// ServeHTTP serves requests of admitted browsers, and admits a browser that opens the current link. It refuses all
+// other requests. It serves only GET and HEAD, and only as localhost or a loopback address.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	isKnown := g.knows(r)
@@ -67,6 +68,7 @@ func (g *guard) serveLink(w http.ResponseWriter, r *http.Request, token string, 
 		return
 	}
 
+	// The browser then opens the page itself, whose address has no token.
 	sendRefresh(w)
 }
 

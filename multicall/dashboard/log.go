@@ -44,13 +44,13 @@ func (t *liveLog) await(ctx context.Context) error {
 	return t.Environment.State.Await(ctx, t.revision, logs.Watch())
 }
 
-// read reads the new lines of the log, and returns the rows of the last maxLogLines.
+// read reads the new lines of the log that match the filter, and returns the rows of the last maxLogLines lines.
 func (t *liveLog) read(ctx context.Context) (rows, error) {
 	var lines []logs.Line
-	var ends map[string]int64
+	var ends map[string]int64 // the number of the last line, by unit or machine
 	err := t.Environment.State.View(ctx, func(v *state.View) (err error) {
-		wantsAll := func(string) bool { return true }
-		lines, ends, err = logs.ReadNew(v, t.filter, wantsAll)
+		everySource := func(string) bool { return true }
+		lines, ends, err = logs.ReadNew(v, t.filter, everySource)
 		if err != nil {
 			return err
 		}
@@ -68,6 +68,7 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 	rendered := rows{}
 	for _, l := range t.lines {
 		id := fmt.Sprintf("log/%s/%s/%d", l.Time.UTC().Format(time.RFC3339Nano), l.Source, l.Seq)
+		// Unlike RFC3339Nano, this format keeps trailing zeros, so that the texts sort by time.
 		order := l.Time.UTC().Format("2006-01-02T15:04:05.000000000") + fmt.Sprintf(" %012d", l.Seq)
 		rendered.put("log", id, order, t.render("line", map[string]any{"ID": id, "Line": l}))
 	}

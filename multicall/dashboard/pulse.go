@@ -19,8 +19,8 @@ type pulse struct {
 	Why      string `json:"why,omitempty"` // the reason if the store has not answered
 }
 
-// takePulses sends a request to a store every pulseInterval, and sends the result to the channel. It closes
-// the channel when ctx is done.
+// takePulses returns a channel of pulses. After each pause of pulseInterval, a goroutine sends a request to the
+// store, and the result to the channel. It closes the channel when ctx is done.
 func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan pulse {
 	pulses := make(chan pulse)
 

@@ -56,8 +56,8 @@ type reading struct {
 	err  error
 }
 
-// readOn reads a part of the page whenever it may have changed, and sends the result, also if the read has failed.
-// It closes the channel, and l, when ctx is done.
+// readOn returns a channel of readings. A goroutine reads l whenever its rows may have changed, and sends the
+// result to the channel, also if the read has failed. It closes l and the channel when ctx is done.
 func readOn(ctx context.Context, l live) <-chan reading {
 	readings := make(chan reading)
 
@@ -78,7 +78,7 @@ func readOn(ctx context.Context, l live) <-chan reading {
 
 			// During many changes, leave most of the host's time to other processes.
 			_ = backoff.Sleep(ctx, max(settleInterval, 4*took))
-			// After a failed read, do not wait for a change, but read again.
+			// After a failed read or a failed wait, pause and read again, without a change.
 			if err != nil || l.await(ctx) != nil {
 				_ = backoff.Sleep(ctx, awayRetryInterval)
 			}
@@ -88,9 +88,10 @@ func readOn(ctx context.Context, l live) <-chan reading {
 	return readings
 }
 
-// stream sends server-sent events. The first reading becomes an event "page" with all rows. Each later reading becomes
-// an event "rows" with the rows that have changed, in the order of their ids. At any time, also before the page, an
-// event "pulse" reports whether the store answers.
+// stream sends server-sent events. The first reading becomes an event "page" with all rows. Each later reading
+// becomes an event "rows" with the rows that have changed, in the order of their ids, if there are any. At any
+// time, also before the page, an event "pulse" reports whether the store answers. stream returns when the browser
+// is gone.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
@@ -107,8 +108,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	}()
 
 	events := newEventWriter(w, r)
-	sent := rows{}
-	event := "page"
+	sent := rows{}  // the rows that the browser has
+	event := "page" // the event for the next reading
 	for {
 		var err error
 
@@ -132,8 +133,9 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	}
 }
 
-// sendReading sends the event "page", or "rows" if rows have changed since they were sent. It returns the rows that
-// the browser then has. After a failed reading, these are the previous rows and a note.
+// sendReading sends a reading as the event "page" or "rows". It sends no event "rows" if no row differs from sent,
+// which has the rows of the browser. It returns the rows that the browser then has. After a failed reading, the
+// browser keeps its rows, and also gets a note with the error.
 func (s *server) sendReading(events *eventWriter, event string, got reading, sent rows) (rows, error) {
 	found := got.rows
 	if got.err != nil {
@@ -142,7 +144,7 @@ func (s *server) sendReading(events *eventWriter, event string, got reading, sen
 	}
 
 	changed := differences(sent, found)
-	shown := maps.Clone(found) // a copy, since found belongs to the reader
+	shown := maps.Clone(found) // a copy, so that the reader can change its own map
 	switch {
 	case event == "page":
 		return shown, events.send(event, map[string]any{
@@ -206,8 +208,8 @@ func newEventWriter(w http.ResponseWriter, r *http.Request) *eventWriter {
 	return e
 }
 
-// send sends one event with the data as JSON. It returns an error if the browser does not read the event within
-// writeTimeout.
+// send sends one event with the data as JSON. It returns an error if the data has no JSON, or if the browser is
+// gone or does not read the event within writeTimeout.
 func (e *eventWriter) send(name string, data any) error {
 	text := bytes.NewBufferString("event: " + name + "\ndata: ")
 	encoder := json.NewEncoder(text)
@@ -216,8 +218,9 @@ func (e *eventWriter) send(name string, data any) error {
 		return err
 	}
 
+	// An empty line ends the event.
 	text.WriteString("\n")
-	// If this fails, the write has no time limit.
+	// If this fails, the write below has no time limit.
 	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := e.w.Write(text.Bytes()); err != nil {
 		return err

@@ -41,8 +41,8 @@ type Environment struct {
 	Record
 }
 
-// Environment reads the environment called name. It returns ErrNoEnvironment if there is no such environment, and a
-// different error if the environment's directory was renamed.
+// Environment reads the environment called name. It returns ErrNoEnvironment if there is no such environment, and
+// different errors if no environment can have that name, or if the environment's directory was renamed.
 func (h Home) Environment(name string) (Environment, error) {
 	if err := CheckName(name); err != nil {
 		return Environment{}, err
@@ -93,8 +93,8 @@ func readRecord(dir string) (r Record, err error) {
 	return r, nil
 }
 
-// Save writes environment.yaml. An environment exists if this file exists. Once Save has returned, the file
-// survives a power failure.
+// Save writes environment.yaml, with the state's URL as relativeURL returns it. An environment exists if this file
+// exists. Once Save has returned without an error, the file survives a power failure.
 func (e Environment) Save() error {
 	record := e.Record
 	var err error
@@ -161,10 +161,10 @@ const maxCredential = 1 << 20
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
-// KeepCredentials copies the files that a store's URL names into the environment's directory, readable only by their
-// owner. It returns the URL that names the copies. The caller can call it again. The name of a copy contains the checksum
-// of its content, so that no copy replaces a different copy that is in use. KeepCredentials refuses a secret file to which
-// other users have access.
+// KeepCredentials copies the credential files that a store's URL names into the environment's directory, readable
+// only by their owner. It returns the URL that names the copies. The caller can call it again. The name of a copy
+// contains the checksum of its content, so that no copy replaces a different copy that is in use. KeepCredentials
+// refuses a secret file to which other users have access.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := osutil.ReadUpTo(path, maxCredential)
@@ -197,7 +197,7 @@ func isAccessibleToOthers(path string) bool {
 	return err == nil && info.Mode().Perm()&0o077 != 0
 }
 
-// DropCredentials removes the copies of credentials that the state's URL does not name.
+// DropCredentials removes the copies of credentials that e.State does not name.
 func (e Environment) DropCredentials() error {
 	folder := filepath.Join(e.Dir, credentialsFolder)
 	entries, err := os.ReadDir(folder)
@@ -247,8 +247,9 @@ func (e Environment) LocateState(state string) (string, error) {
 
 const sqliteScheme = "sqlite:"
 
-// relativeURL returns the store's URL with paths relative to the environment's directory, so that the record stays
-// valid if the directory moves. If the record already names that store, relativeURL returns the record's URL
+// relativeURL returns the store's URL, with the paths of an SQLite file in the environment's directory and of
+// copies of credentials relative to that directory. So the record stays valid if the directory moves. relativeURL
+// keeps all other paths. If the saved record already names that store, relativeURL returns the record's URL
 // unchanged. Older versions of bijou write absolute paths, and an operator may return to such a version.
 func (e Environment) relativeURL(state string) (string, error) {
 	if saved, err := readRecord(e.Dir); err == nil && saved.State != "" {

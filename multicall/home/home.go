@@ -244,7 +244,7 @@ func (l *FolderLock) Bootstrapped() bool {
 	return err == nil
 }
 
-// Clear removes all files in the directory, but not the directory itself. It removes environment.yaml last, and
+// Clear removes everything in the directory, but not the directory itself. It removes environment.yaml last, and
 // keeps it if another file cannot be removed. Until then the environment exists, so that the operator can repeat
 // an interrupted removal.
 func (l *FolderLock) Clear() error {

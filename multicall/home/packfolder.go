@@ -31,10 +31,10 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// PackFolder writes a directory as a tar archive, whose entry "." has the directory's own mode and owner. It leaves out
-// sockets and other special files. The directory may be in use: a file that grows is written with its former size, a file
-// that shrinks is padded with zeros, and a removed file is left out. changed contains the paths of the files that were
-// padded, or left out because they were removed.
+// PackFolder writes a directory as a tar archive, whose entry "." has the directory's own mode and owner. It
+// leaves out sockets and other special files. The directory may be in use: a file that grows is written with its
+// former size, a file that shrinks is padded with zeros, and a removed file is left out. changed contains the
+// paths of the files that were padded, or left out because they were removed. These paths begin with dir.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, entryErr error) error {
@@ -71,14 +71,14 @@ func packFile(t *tar.Writer, path, name string, entry fs.DirEntry) error {
 		return nil
 	}
 
-	target := ""
+	linkTarget := ""
 	if isSymlink {
-		if target, err = os.Readlink(path); err != nil {
+		if linkTarget, err = os.Readlink(path); err != nil {
 			return err
 		}
 	}
 
-	header, err := tar.FileInfoHeader(info, target)
+	header, err := tar.FileInfoHeader(info, linkTarget)
 	if err != nil {
 		return err
 	}
@@ -116,12 +116,13 @@ func packContent(t *tar.Writer, path string, header *tar.Header) error {
 	return err
 }
 
-// UnpackFolder restores dir from an archive that PackFolder has written, completely or not at all. dir must
-// not exist. UnpackFolder writes no files outside of dir. It leaves out the entries at the paths in
-// without, which are relative to dir. It restores the modes of files and directories, and their owners only as
-// root.
+// UnpackFolder restores dir, which must not exist, from an archive that PackFolder has written. It first unpacks
+// into a directory beside dir, and then renames that directory, so that dir never has only a part of the content.
+// It writes no other files, whatever the names in the archive. It leaves out the entries at the paths in without,
+// which are relative to dir. It restores the modes of files and directories, and as root also the owners.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	temporary := dir + ".restored"
+	// Perhaps an interrupted call has left a part of the content.
 	if err := removeAll(temporary); err != nil {
 		return err
 	}
@@ -135,11 +136,13 @@ func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	return osutil.SyncDir(filepath.Dir(dir))
 }
 
-// unpackTemporary unpacks the archive into a new directory, without the entries named in without.
+// unpackTemporary creates the directory and its parents, and unpacks the archive into it, except the entries at
+// the paths in without.
 func unpackTemporary(r io.Reader, temporary string, without []string) error {
 	if err := osutil.MkdirAll(temporary, 0o755); err != nil {
 		return err
 	}
+	// As OwnWriter's archive, Untar restores modes and owners, and keeps symlinks that lead out of the directory.
 	if err := osutil.Untar(context.Background(), temporary, r, osutil.OwnWriter); err != nil {
 		return err
 	}

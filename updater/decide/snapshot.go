@@ -93,9 +93,10 @@ func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Unt
 // newWaitForChange returns a Wait that only a change ends.
 func newWaitForChange(why string) Action { return newWait(time.Time{}, why) }
 
-// Load reads the snapshot of the leader and of operators' commands. own is the version of this program. In
-// an Update, the commit becomes conditional on everything that Load has read, except presences,
-// inventories, twins and claims.
+// Load reads the snapshot on which the leader and operators' commands decide. own is the version of this
+// program. Load does not set Activities or the leader's observations, which callers can add. In an Update, the
+// commit becomes conditional on everything that Load has read, except presences, inventories, twins and
+// claims. With an error, the snapshot is incomplete.
 func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	s = Snapshot{OwnVersion: own}
 	if s.Config, err = updater.LoadConfig(v); err != nil {
@@ -123,6 +124,8 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	if s.Contents, err = readContents(v); err != nil {
 		return s, err
 	}
+
+	// decodeStatuses has set Current.
 	if s.Current == nil {
 		err = s.readLastEntry(v)
 	} else {
@@ -132,7 +135,8 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	return s, err
 }
 
-// decodeInfos decodes the keys below keys.Infos.
+// decodeInfos decodes the documents in infos into their fields. The field of an absent document stays
+// unchanged. infos are the keys below keys.Infos.
 func (s *Snapshot) decodeInfos(infos []keyspace.KeyValue) (err error) {
 	documents := []struct {
 		key  string
@@ -177,7 +181,7 @@ func (s *Snapshot) decodeStatuses(statuses []keyspace.KeyValue) (err error) {
 }
 
 // peekLiveness reads the workers' records about themselves, and finds the servers whose workers were never
-// seen. It does not make the commit conditional on these records.
+// seen. It does not make the commit conditional on anything that it reads.
 func (s *Snapshot) peekLiveness(v *keyspace.View) (err error) {
 	s.Inventories, err = updater.PeekServers[record.Inventory](v, keys.Inventories)
 	if err != nil {
@@ -202,7 +206,8 @@ func (s *Snapshot) peekLiveness(v *keyspace.View) (err error) {
 		return nil
 	}
 
-	// Claims are long, so they are listed only if a server is absent.
+	// A claim stays after its worker has ended, so an absent server without a claim was never seen. Claims are
+	// long, so they are listed only if a server is absent.
 	claims, err := v.ListUnguarded(keys.Claims)
 	if err != nil {
 		return err

@@ -26,8 +26,9 @@ func (s Snapshot) stallDeadline() time.Time {
 
 // lastMoveAt returns the time of the last progress, by this leader's steady clock. If this leader has seen
 // the progress, or if no leader has recorded the progress, that is the time when this leader first saw the
-// stage. Otherwise another leader has recorded a time and a wait. lastMoveAt uses that time if it agrees with
-// that wait, and otherwise only the wait.
+// stage. Otherwise recordedGate has the time of the progress, perhaps by another leader's clock, and the wait
+// since then. lastMoveAt uses the recorded time if it agrees with the recorded wait, and otherwise only the
+// wait. If this leader has not observed the update yet, lastMoveAt returns the recorded time unchanged.
 func (s Snapshot) lastMoveAt() time.Time {
 	recordedTime := s.recordedGate().At
 	if s.StageSince.IsZero() {
@@ -37,11 +38,13 @@ func (s Snapshot) lastMoveAt() time.Time {
 		return s.StageSince
 	}
 
-	// The other leader records its wait only at intervals, so the real wait can be a little longer.
+	// The real wait can be longer than the recorded one. A leader records its wait only once in noteInterval,
+	// and StallGrace is long enough to elect the next leader.
 	minWait := s.WaitedBefore
 	maxWait := s.WaitedBefore + s.noteInterval() + StallGrace
 	waited := s.StageSince.Sub(recordedTime)
 	if waited < minWait || waited > maxWait {
+		// The clocks of the two leaders differ.
 		waited = s.WaitedBefore
 	}
 	return s.StageSince.Add(-waited)
@@ -83,10 +86,12 @@ func (s Snapshot) owesNote(waited time.Duration) bool {
 	case waited >= recorded+s.noteInterval():
 		return true
 	case s.Witnessed:
-		// After an outage of the store, the wait is shorter than the recorded one.
+		// After an outage of the store, the wait begins again, and is shorter than the recorded one.
 		return waited < recorded
 	}
 
+	// This leader did not see when the progress happened. It records its wait at once, so that the next leader
+	// does not lose that time also.
 	return !s.isStageRecorded()
 }
 
@@ -99,7 +104,8 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 	}
 }
 
-// waitingGate returns the gate's record with the time without progress. It opens the same step as before.
+// waitingGate returns the gate's record with waited, the current time without progress. The record opens the
+// same step as before.
 func (s Snapshot) waitingGate(waited time.Duration) record.Gate {
 	r := s.Current
 	return record.Gate{
@@ -128,7 +134,8 @@ func (s Snapshot) slowDeadline() time.Time {
 	return s.lastMoveAt().Add(s.slowTimeout())
 }
 
-// reportSlow returns the action that writes an alert about an update without progress.
+// reportSlow returns the action that writes an alert about an update without progress. The action also sets
+// Slow in the gate's record, so that the alert is not repeated at this step.
 func (s Snapshot) reportSlow(now time.Time) Action {
 	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
 	gate := s.waitingGate(waited)
@@ -156,7 +163,8 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	if !hasAnswered || w.Finished {
 		return a, false
 	}
-	if reported, ok := s.Activities[lrn]; ok && reported.IsOf(w) {
+	// IsOf is false if the reported activity belongs to an earlier step.
+	if reported, isReported := s.Activities[lrn]; isReported && reported.IsOf(w) {
 		return reported, true
 	}
 
@@ -165,6 +173,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 
 	switch {
 	case w.HandsOver():
+		// Kind stays "", since the worker waits for no other server.
 		a.Message = "has installed " + w.Version + " and waits for the worker of that version to start"
 	case w.Step > 0 && len(late) > 0:
 		awaited := "server " + record.ListServers(late)
@@ -290,8 +299,9 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 }
 
 // failedServers returns the servers at fault for the failures of this attempt, and a message about the
-// failures. A server whose worker only waited in vain for other servers is not at fault, but those servers
-// are. Both results are empty if no worker has failed.
+// failures. A server whose worker only waited in vain for other servers is not at fault for that failure.
+// Instead, the servers that block the awaited servers are at fault, as returned by ServersAtFault. Both results
+// are empty if no worker has failed.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failures, waits []record.Reason
 	var waitedFor []int

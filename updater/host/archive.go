@@ -27,8 +27,8 @@ func releasesDir(f release.File) string { return f.To + ".releases" }
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
 // unpackBeside unpacks the archive next to other releases of the same archive. If an earlier call has
-// unpacked this release already, unpackBeside keeps its directory, unless one of the entries no longer
-// contains a file.
+// unpacked this release already, unpackBeside keeps its directory, unless the directory is empty or one of the
+// entries no longer contains a file. entries is nil if the entries with files are unknown.
 func unpackBeside(ctx context.Context, archive string, f release.File, entries []string) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil && lostEntries(into, entries) == "" {
@@ -71,9 +71,10 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 	return os.RemoveAll(draft)
 }
 
-// switchTo points the symlink at the release. It then removes all other releases, except the previous one.
+// switchTo points the symlink f.To at the release. It then removes all other releases, except the previous one.
+// If the symlink points at the release already, switchTo removes no releases.
 func switchTo(f release.File) error {
-	// Finish a switch that was interrupted. The directory that it has replaced still has the draft's name.
+	// Finish a switch that was interrupted after it replaced a directory, which is still at draftLink.
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
@@ -96,14 +97,14 @@ func switchTo(f release.File) error {
 	return removeOldReleases(f, previous)
 }
 
-// replaceLink points the symlink at a release. If there is a directory in place of the symlink, which
-// somebody has installed by hand, replaceLink moves the directory to the releases and keeps it.
+// replaceLink points the symlink f.To at the release. If there is a directory in place of the symlink, which
+// somebody has installed by hand, replaceLink keeps that directory in releasesDir.
 func replaceLink(f release.File) error {
-	link := draftLink(f)
-	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	draft := draftLink(f)
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Symlink(releaseDir(f), link); err != nil {
+	if err := os.Symlink(releaseDir(f), draft); err != nil {
 		return err
 	}
 
@@ -112,7 +113,7 @@ func replaceLink(f release.File) error {
 	if info, err := os.Lstat(f.To); err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		flags = unix.RENAME_EXCHANGE
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, flags); err != nil {
+	if err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, f.To, flags); err != nil {
 		return err
 	}
 	if err := osutil.SyncDir(filepath.Dir(f.To)); err != nil {
@@ -125,10 +126,11 @@ func replaceLink(f release.File) error {
 // draftLink returns the path of the new symlink before it replaces the current one.
 func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
-// setAside keeps the directory that a symlink has replaced, and removes the directory that was kept before.
-// It can be repeated after an interruption.
+// setAside moves the directory that the new symlink has replaced to by-hand in releasesDir, and removes the
+// directory that was kept there before. It does nothing if the symlink has not replaced a directory. It can be
+// repeated after an interruption.
 func setAside(f release.File) error {
-	// There is a directory only if the symlink has changed places with it.
+	// There is a directory at draftLink only if the new symlink has changed places with it.
 	info, err := os.Lstat(draftLink(f))
 	if err != nil || !info.IsDir() {
 		return nil
@@ -172,7 +174,8 @@ func removeAllBut(dir string, keeps func(name string) bool) error {
 	return err
 }
 
-// Unpack unpacks a tar archive, gzip-compressed or not, into a new directory.
+// Unpack unpacks a tar archive, gzip-compressed or not, into a new directory. It returns an error if a symlink
+// leads out of the archive. After an error, the new directory can remain, without some of the files.
 func Unpack(ctx context.Context, archive, into string) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -87,8 +87,8 @@ func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
 // downloadPath returns the path of the download with the given sum.
 func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
-// download downloads a file, unless it has already been downloaded, and returns its path. A file without a
-// URL is part of the release.
+// download downloads a file, unless it has already been downloaded, and returns its path. A file with a name
+// is part of the release. All other files have a URL.
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
@@ -127,8 +127,8 @@ func (h *Host) removeDownloads(files []release.File) {
 	}
 }
 
-// RemoveOldDownloads removes downloads that are not for the manifest's release, and the remains of
-// interrupted updates.
+// RemoveOldDownloads removes everything from the directory of downloads, except complete and incomplete
+// downloads of the manifest's files. So it also removes other files that an interrupted update has left there.
 func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	wanted := map[string]bool{}
 	for _, c := range m.Components {

@@ -100,6 +100,7 @@ func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	}
 
 	if ctx.Err() != nil {
+		// The cause, such as a timeout, explains the failure better than err.
 		err = context.Cause(ctx)
 	}
 	shown := tail(out)
@@ -125,8 +126,8 @@ const maxLine = 4000
 // endOfInput is control-D.
 const endOfInput = 4
 
-// newTerminal opens a pseudo-terminal, and types the line and the end of input into the program that reads
-// from it.
+// newTerminal opens a pseudo-terminal, and starts to type the line and the end of input into the program that
+// reads from it. The caller must close the terminal.
 func newTerminal(line []byte) (*terminal, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("cannot write a line of more than %d bytes to the program", maxLine)
@@ -145,7 +146,7 @@ func newTerminal(line []byte) (*terminal, error) {
 	return t, nil
 }
 
-// openTTY opens the program's side of the terminal.
+// openTTY opens the program's side of the terminal, and sets the modes of both sides.
 func (t *terminal) openTTY() error {
 	conn, err := t.controller.SyscallConn()
 	if err != nil {
@@ -178,7 +179,8 @@ func (t *terminal) openTTY() error {
 	return nil
 }
 
-// setLineMode makes a terminal forward lines unchanged, without echo. Only the character endOfInput has an effect.
+// setLineMode makes a terminal forward lines unchanged, without echo. Apart from the ends of lines, only the
+// character endOfInput has an effect.
 func setLineMode(fd int) error {
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -215,9 +217,9 @@ func (t *terminal) close() {
 	t.typing.Wait()
 }
 
-// afterStart runs the component's command after a start, once for each line of the file that it names. The
-// lines are secrets. The command gets the lines only on its stdin, a terminal, and no error contains the
-// command's output.
+// afterStart runs the component's command after a start, if there is one. The command runs once for each line
+// of the file that EachLineOf names, or once without input if EachLineOf is "". The lines are secrets. The
+// command gets a line only on its stdin, a terminal, and the error then does not contain the command's output.
 func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	a := c.AfterStart
 	if a == nil {
@@ -243,7 +245,8 @@ func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	return nil
 }
 
-// readSecrets returns the lines of a file of keys. It returns an error if other users can read the file.
+// readSecrets returns the lines of a file of keys, without blanks around them. It leaves out blank lines. It
+// returns an error if the file's mode gives its group or other users any access.
 func readSecrets(path string) (lines [][]byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -270,7 +273,7 @@ func readSecrets(path string) (lines [][]byte, err error) {
 
 // retryCommand runs the command with the line as its input until the command succeeds, since a service that
 // was just started may not answer yet. It returns the last error if the command still fails after within, or
-// if the command hangs.
+// if the command hangs twice. line can be nil, as in runWithLine.
 func retryCommand(ctx context.Context, within time.Duration, command []string, line []byte) error {
 	// No single run takes longer than within.
 	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > within {

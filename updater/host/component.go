@@ -123,7 +123,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	// If the update is interrupted after this, NeedsUpdate returns true.
+	// If the update is interrupted after this, NeedsUpdate returns true. NotedOf is already the new artifact, to
+	// which the fields set by noteInstalled will belong.
 	artifact := artifactID(c.Artifact)
 	next := componentRecord{Artifact: artifact, Phase: phaseChanging, NotedOf: artifact}
 	if err := h.writeRecord(c.Name, next); err != nil {
@@ -134,7 +135,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	h.noteInstalled(ctx, &next, c.Artifact) // sets the fields that later checks compare; does not write them
+	// This only adds to next, which is written once the component is healthy.
+	h.noteInstalled(ctx, &next, c.Artifact)
 
 	// Read the inputs before the restart. If they change later, the component needs another update.
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
@@ -176,9 +178,10 @@ func (h *Host) noteInstalled(ctx context.Context, r *componentRecord, a *release
 	}
 }
 
-// ensureRunning starts the component's services if an earlier step or a fault has stopped them, and returns
-// once the component is healthy. It does not start or stop services of a healthy component. It also records the
-// digest of the component's inputs if that could not be computed before. The caller has handled changed inputs.
+// ensureRunning returns once the component is healthy. If CheckHealth returns an error, for example because an
+// earlier step or a fault has stopped a service, ensureRunning calls startOrRestart and awaitHealthy. It also
+// records the digest of the component's inputs if the record has none. The caller has checked that a recorded
+// digest is still correct.
 func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	next, err := h.readRecord(c.Name)
 	if err != nil {
@@ -202,6 +205,7 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 		return h.writeRecord(c.Name, next)
 	}
 
+	// If the start is interrupted, CheckHealth returns an error until a later call has completed it.
 	next.Phase = phaseStarting
 	if err := h.writeRecord(c.Name, next); err != nil {
 		return err
@@ -246,7 +250,8 @@ func (h *Host) healthyWithin(c release.Component) time.Duration {
 }
 
 // awaitHealthy runs the component's command after its start, and blocks until the component is healthy and
-// has stayed healthy for its soak time.
+// has stayed healthy for its soak time. It returns an error if the component is not healthy within
+// healthyWithin, or does not stay healthy.
 func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c); err != nil {
 		return err
@@ -290,6 +295,7 @@ func (h *Host) soak(ctx context.Context, c release.Component) error {
 
 	end := time.Now().Add(time.Duration(c.Soak))
 	return poll(ctx, func() (bool, error) {
+		// If ctx has ended, the error of the probe proves nothing.
 		if err := h.probe(ctx, c); err != nil && ctx.Err() == nil {
 			return false, fmt.Errorf("%s did not stay healthy: %w", c.Name, err)
 		}

@@ -17,7 +17,8 @@ import (
 	"bijou/updater/release"
 )
 
-// DeliverContents uploads the component's contents to sabakan, except contents that sabakan already has.
+// DeliverContents uploads the component's contents to sabakan, except contents that sabakan already has. It then
+// removes the files that it has downloaded. component.Contents must not be nil.
 func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
 	ctx = h.withTimeout(ctx, component)
 	c := *component.Contents
@@ -192,11 +193,12 @@ func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition
 
 // sabakan is a client for sabakan's HTTP API (api.md of cybozu-go/sabakan's docs).
 type sabakan struct {
-	url    string
+	url    string // the URL of the API, with a slash at the end
 	client *http.Client
 }
 
-// call sends a request to sabakan. body can be nil, and size is its number of bytes.
+// call sends a request to sabakan. path is relative to the URL of the API. body can be nil, and size is its
+// number of bytes.
 func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, size int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {
@@ -250,8 +252,9 @@ func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	return s.get(ctx, path, &anything)
 }
 
-// listIDs reads a list of IDs, or of objects with a field "id". It ignores elements of any other form. It returns
-// an empty map if sabakan does not have the list.
+// listIDs reads a list of IDs, or of objects with a field "id", and returns the set of IDs. It ignores numbers,
+// booleans and lists. An object without the field, or null, counts as the ID "". listIDs returns an empty map if
+// sabakan does not have the list.
 func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, error) {
 	var list []json.RawMessage
 	if _, err := s.get(ctx, path, &list); err != nil {
@@ -298,6 +301,7 @@ func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
 
 	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	switch resp.StatusCode {
+	// StatusConflict means that sabakan already has the file.
 	case http.StatusOK, http.StatusCreated, http.StatusConflict:
 		return nil
 	}

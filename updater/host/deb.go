@@ -24,7 +24,8 @@ import (
 // For this reason, the first call in a process returns the failure of the same installation by the previous
 // process, if there was one.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
-	// Only the first call in this process resumes an earlier installation.
+	// Only the first call in this process resumes an earlier installation. The shell ignores a failure of the
+	// first dpkg.
 	d := Detached{
 		Title:   "neco-worker installs " + file,
 		Resume:  !h.installBegun.Swap(true),
@@ -39,12 +40,13 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	return nil
 }
 
-// tryDeb tries the program with which the package will replace the executable, and checks the manifest next
-// to it. If the package contains no such program, there is nothing to try. In both cases tryDeb records the
-// release as the origin of the program.
+// tryDeb tries the program with which the package will replace the executable, and checks the version of the
+// manifest next to it, if there is one. If the package contains no such program, there is nothing to try. Unless
+// tryDeb returns an error, it records the release as the origin of the program. It installs nothing.
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
+	// A call that was killed may have left a draft.
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
@@ -73,10 +75,9 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 }
 
 // FinishInstallation finishes an installation that a power cut has interrupted. It does nothing if the host
-// has no dpkg, or if no installation was interrupted. If the previous worker has begun to finish an
-// installation, which is still running, FinishInstallation waits for that installation and uses its
-// result. The installation may have stopped that worker, and without this rule installations and restarts
-// could repeat forever.
+// has no dpkg, or if no installation was interrupted. If the dpkg with which the previous worker began to
+// finish an installation is still running, FinishInstallation waits for it and uses its result. That dpkg may
+// have stopped the previous worker, and without this rule installations and restarts could repeat forever.
 //
 // If power was lost while dpkg was replacing neco's own files, dpkg needs the package again. own is the
 // path of this program's package, and is used if it exists.
@@ -114,8 +115,9 @@ func needsReinstall(ctx context.Context, name string) bool {
 	return err == nil && string(out) == "reinstreq"
 }
 
-// runDpkg runs a command that is dpkg or calls dpkg, one command at a time. If another process on this server
-// uses dpkg, such as apt, runDpkg retries until that process has ended.
+// runDpkg runs a command that is dpkg or calls dpkg, one command at a time. It sets the unit's name, the log and
+// the environment of d. If another process on this server uses dpkg, such as apt, runDpkg retries until that
+// process has ended, or ctx is done.
 func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 	select {
 	case h.dpkgLock <- struct{}{}:

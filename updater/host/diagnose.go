@@ -49,16 +49,16 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 			continue
 		}
 
-		f := record.Diagnosis{What: c.Name, How: "well"}
+		d := record.Diagnosis{What: c.Name, How: "well"}
 		if err := h.checkComponent(ctx, c); err != nil {
-			f.How = err.Error()
-			f.Bad = true
+			d.How = err.Error()
+			d.Bad = true
 		}
 		// If this fails, the result still shows the component's health.
 		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {
-			f.How += "; the installed version is not that of this plan"
+			d.How += "; the installed version is not that of this plan"
 		}
-		all = append(all, f)
+		all = append(all, d)
 	}
 
 	for _, dir := range []string{h.dir, "/"} {
@@ -76,7 +76,7 @@ func (h *Host) checkComponent(ctx context.Context, c release.Component) error {
 	return h.CheckHealth(ctx, c)
 }
 
-// checkDisk returns the free space on the directory's disk.
+// checkDisk returns the free space on the directory's disk. Less than minFreePercent is a problem.
 func checkDisk(dir string) record.Diagnosis {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -91,22 +91,22 @@ func checkDisk(dir string) record.Diagnosis {
 	}
 }
 
-// checkClock reports whether the clock is synchronized.
+// checkClock returns the time of the host's clock, and whether the clock is synchronised.
 func checkClock(ctx context.Context) record.Diagnosis {
-	f := record.Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
+	d := record.Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
 	switch {
 	case err != nil:
 		// Nothing is known about the clock, so this is not a problem.
-		f.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
+		d.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
 	case strings.TrimSpace(string(out)) != "yes":
-		f.How += "; it is not synchronised"
-		f.Bad = true
+		d.How += "; it is not synchronised"
+		d.Bad = true
 	default:
-		f.How += ", synchronised"
+		d.How += ", synchronised"
 	}
 
-	return f
+	return d
 }
 
 // Journal returns the last lines that a systemd unit has logged on this host, or the reason why they cannot
@@ -198,8 +198,8 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 	return all, nil
 }
 
-// Files returns the contents of a unit's file and of its drop-ins, except the drop-in with which this package
-// keeps a unit stopped. A file that no longer exists counts as empty.
+// Files returns the contents of a unit's file and of its drop-ins, each below a line with its path. It leaves
+// out the drop-in with which this package keeps a unit stopped. A file that no longer exists counts as empty.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
 	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)

@@ -30,17 +30,18 @@ func (h *Host) Examine(ctx context.Context, c release.Component) (problem error,
 	return h.probe(ctx, c), true
 }
 
-// checkArtifact returns an error if a part of the component's installed artifact is missing. It returns nil
-// if nobody can tell whether a part is missing, or if the component's record describes a different artifact.
+// checkArtifact returns an error if a part of the component's installed artifact is missing, or if the
+// component's record cannot be read. It returns nil if nobody can tell whether a part is missing, if the record
+// describes a different artifact, or if an update of the component is not complete.
 func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	if c.Artifact == nil {
 		return nil
 	}
-	installed, err := h.readRecord(c.Name)
+	recorded, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
-	isInstalled := installed.Phase != phaseChanging && installed.Artifact == artifactID(c.Artifact)
+	isInstalled := recorded.Phase != phaseChanging && recorded.Artifact == artifactID(c.Artifact)
 	if !isInstalled {
 		return nil
 	}
@@ -49,15 +50,16 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	defer cancel()
 	switch a := c.Artifact; {
 	case a.Archive != nil:
-		return checkArchive(*a.Archive, installed.Unpacked)
+		return checkArchive(*a.Archive, recorded.Unpacked)
 	case a.Deb != nil:
-		return checkPackage(ctx, installed.Package, installed.PackageVersion)
+		return checkPackage(ctx, recorded.Package, recorded.PackageVersion)
 	}
 
 	return checkImage(ctx, c.Artifact.Image)
 }
 
-// checkArchive returns an error if files of an unpacked archive, or the symlink to them, are missing.
+// checkArchive returns an error if files of an unpacked archive are missing, or if f.To is not the symlink to
+// them. unpacked are the entries that must contain a file, as in lostEntries.
 func checkArchive(f release.File, unpacked []string) error {
 	if _, err := os.Stat(releaseDir(f)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, into which its archive was unpacked, is gone", releaseDir(f))
@@ -98,8 +100,8 @@ func lostEntries(dir string, entries []string) string {
 // entries at the top level.
 const maxFilledEntries = 256
 
-// filledEntries returns the first entries of a directory that are files, or directories that contain a file
-// at any depth.
+// filledEntries returns those entries of a directory that are files, or directories that contain a file at any
+// depth. It looks only at the first maxFilledEntries entries.
 func filledEntries(dir string) (names []string) {
 	// The error is ignored, since the entries that were read are enough.
 	entries, _ := os.ReadDir(dir)
@@ -107,7 +109,7 @@ func filledEntries(dir string) (names []string) {
 		// This error ends the walk at the first file.
 		found := errors.New("found")
 		err := filepath.WalkDir(filepath.Join(dir, e.Name()), func(_ string, e fs.DirEntry, err error) error {
-			// A directory that cannot be read counts as a file.
+			// A directory that cannot be read may contain a file, so it counts.
 			if err != nil || !e.IsDir() {
 				return found
 			}
@@ -121,8 +123,9 @@ func filledEntries(dir string) (names []string) {
 	return names
 }
 
-// checkPackage returns an error if dpkg reports that the component's package is not installed. It returns nil
-// if name is "", since earlier versions did not record which package they have installed.
+// checkPackage returns an error if dpkg reports that the component's package is not installed, or has a
+// different version. It returns nil if name is "", since earlier versions did not record which package they have
+// installed.
 func checkPackage(ctx context.Context, name, version string) error {
 	if name == "" {
 		return nil

@@ -46,12 +46,13 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 	return h.installTarball(ctx, p, executable)
 }
 
-// installTarball replaces the executable, and then the manifest next to it. The manifest comes last, since it
-// contains the version. A worker that is killed between the two replacements still has the previous version,
-// and installs the release again.
+// installTarball checks and tries the release. It then replaces the executable, and after that the manifest next
+// to it. The manifest comes last, since it contains the version. A worker that is killed between the two
+// replacements still has the previous version, and installs the release again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
+	// A call that was killed may have left a draft.
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}

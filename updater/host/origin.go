@@ -50,7 +50,8 @@ func (h *Host) keepOrigin(p Package, program string) error {
 }
 
 // InstalledSums returns the digest of the SHA256SUMS of the release from which the program, which has the
-// given version, was installed. It returns "" if no worker on this server has installed this program.
+// given version, was installed. It returns "" if no recorded origin matches the program and its version. dir is
+// the worker's directory.
 func InstalledSums(dir, program, version string) (string, error) {
 	var origins []origin
 	_, err := jsonfile.Read(originsFile(dir), &origins)
@@ -66,9 +67,9 @@ func InstalledSums(dir, program, version string) (string, error) {
 		return "", err
 	}
 	for _, o := range origins {
-		// The digest is "" if the package did not contain the program.
-		isSameProgram := o.Program == digest || o.Program == ""
-		if isSameProgram && release.Same(o.Version, version) {
+		// If the package did not contain the program, only the version can be compared.
+		mayBeSameProgram := o.Program == digest || o.Program == ""
+		if mayBeSameProgram && release.Same(o.Version, version) {
 			return o.Sums, nil
 		}
 	}

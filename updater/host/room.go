@@ -52,6 +52,7 @@ func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[stri
 			continue
 		}
 
+		// For an archive, the directory itself is the kind of files.
 		dir := filepath.Dir(c.Artifact.Archive.To)
 		if err := l.add(dir, dir); err != nil {
 			return nil, nil, err
@@ -111,8 +112,8 @@ func statFileSystem(dir string) (device uint64, free int64, err error) {
 	}
 }
 
-// reusableBytes returns the disk space that the worker's downloads use. It ignores files that cannot be
-// read.
+// reusableBytes returns the disk space that the worker's downloads use, including downloaded releases of this
+// program. It ignores files that cannot be read.
 func (h *Host) reusableBytes() (n int64) {
 	for _, name := range []string{"downloads", "releases"} {
 		_ = filepath.WalkDir(filepath.Join(h.dir, name), func(path string, _ fs.DirEntry, err error) error {
@@ -129,8 +130,9 @@ func (h *Host) reusableBytes() (n int64) {
 	return n
 }
 
-// installedSums returns the digests of the files from which components were installed, by component. It
-// includes components of other releases, and leaves out components whose installation was interrupted.
+// installedSums returns the digests of the files from which components were installed, by component and in the
+// form of record.ShortDigest. It includes components of other releases. It leaves out components that have no
+// such file, or whose installation was interrupted.
 func (h *Host) installedSums() (map[string]string, error) {
 	sums := map[string]string{}
 	files, err := os.ReadDir(filepath.Join(h.dir, "components"))

@@ -181,7 +181,8 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 
 	noUnits := len(current.units) == 0 && len(m.units) == 0
 	if current.life != state.Alive && noUnits {
-		return true, m.markDead(ctx, current.life)
+		err := m.markDead(ctx, current.life)
+		return err == nil, err
 	}
 
 	return false, m.waitForChange(ctx, current.revision, loop)

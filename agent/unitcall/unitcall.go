@@ -57,10 +57,13 @@ const (
 	awayTimeout = time.Minute
 )
 
-// CheckHook returns ErrInHook if the caller runs in a hook, since the command would wait for the hook's end.
-// socket and contextID are the agent's socket and the hook's id in the caller's environment. CheckHook
-// returns nil if contextID is empty, if no process serves the socket, or if that hook has ended, so that a daemon
-// of the hook can run commands. If CheckHook cannot find out whether the hook has ended, it returns ErrInHook.
+// CheckHook returns ErrInHook if the caller runs in a hook that has not ended. Such a caller must not call [Run],
+// since the command would wait for the end of the hook. socket and contextID are the agent's socket and the
+// hook's id in the caller's environment.
+//
+// CheckHook returns nil if contextID is empty, if it cannot connect to the socket, or if the agent answers that
+// the hook has ended. So a daemon that a hook has started can run commands. In all other cases the hook may still
+// be running, and CheckHook returns ErrInHook.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil
@@ -76,16 +79,18 @@ func CheckHook(socket, contextID string) error {
 	return fmt.Errorf("cannot be called from within a hook, have context %q: %w", contextID, ErrInHook)
 }
 
-// isGone reports whether the error shows that no process serves the socket.
+// isGone reports whether the caller could not connect to the socket, for example because no process serves it.
 func isGone(err error) bool {
 	var dialing *net.OpError
 	return errors.As(err, &dialing) && dialing.Op == "dial"
 }
 
-// Run asks the unit's agent to run the command, and waits for the command's end. It returns ErrNotFound if
-// the request does not match a unit, and ErrAmbiguous if the request matches units of several environments.
-// When ctx is done, Run returns an error within interruptGrace. The error names the command if the agent has
-// queued it. The command continues, as in Juju, since the command itself may end its caller.
+// Run asks the unit's agent to run the command, and returns the command's result once it has ended. Run returns
+// ErrNotFound if no agent that answers matches the request, and ErrAmbiguous if several environments have the
+// request's unit. If the request has no unit and several units match, Run returns a different error.
+//
+// When ctx is done, Run returns an error within interruptGrace. If the agent has answered with the command's id,
+// the error contains the id. A queued command continues, as in Juju, since the command itself may end its caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {
@@ -117,14 +122,14 @@ func Run(ctx context.Context, r Request) (End, error) {
 // unitAgent is a unit's agent that has answered.
 type unitAgent struct{ socket, unit, environment, uuid string }
 
-// findAgent requests the identity of the agents at all sockets on this host, and returns the only agent that
-// matches the request's unit and environment.
+// findAgent asks the agents of this user on this host for their identity, and returns the only agent that matches
+// the request's unit and environment. If there is not exactly one, it returns the error of chooseAgent.
 func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	var found []unitAgent
 	for _, socket := range agent.UnitSockets(r.Unit) {
 		answer, err := call(ctx, socket, wire.CommandIdentify)
 		if err != nil {
-			// The socket has no server, or its agent does not support CommandIdentify.
+			// Skip the socket: it may have no server, or its agent may not support CommandIdentify.
 			continue
 		}
 
@@ -170,7 +175,7 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 
 // await polls the agent until the command with this id has ended, and returns the command's result. If the
 // agent does not answer, await retries for up to awayTimeout, since the next agent continues the unit's
-// queue. No agent runs a command twice.
+// queue. No agent runs a command twice. If ctx is done, await returns an error that contains the id.
 func await(ctx context.Context, a unitAgent, id string) (End, error) {
 	lastAnswer := time.Now()
 	for ctx.Err() == nil {
@@ -184,12 +189,12 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 				return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: the unit's agent does not answer: %w",
 					id, a.unit, err)
 			}
-			_ = backoff.Sleep(ctx, 100*time.Millisecond)
+			_ = backoff.Sleep(ctx, 100*time.Millisecond) // if ctx is done, the loop ends
 			continue
 		}
 
 		lastAnswer = time.Now()
-		if answer.Has(wire.KeyExit) {
+		if answer.Has(wire.KeyExit) { // only if the command has ended
 			return decodeEnd(answer)
 		}
 	}
@@ -228,8 +233,8 @@ func (r refusal) Error() string { return r.text }
 const maxAnswer = 4 << 20
 
 // call sends one request to an agent, and returns the answer. pairs are the keys and values of the request,
-// in turn. call returns a refusal if the agent answers with an error, and a different error if there is no answer
-// within callTimeout.
+// in turn. call returns a refusal if the agent answers with an error, and a different error if it gets no complete
+// answer, at the latest when ctx is done or callTimeout has passed.
 func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -244,7 +249,7 @@ func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box
 	defer stopWatching()
 
 	box := amp.Append(nil, wire.KeyCommand, command)
-	box = amp.Append(box, wire.KeyAsk, "1")
+	box = amp.Append(box, wire.KeyAsk, "1") // the number of the only request on this connection
 	for i := 0; i < len(pairs); i += 2 {
 		box = amp.Append(box, pairs[i], pairs[i+1])
 	}

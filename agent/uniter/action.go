@@ -30,8 +30,8 @@ func actionFacts(a *actions.Action) *hookapi.Action {
 	return &hookapi.Action{ID: strconv.Itoa(a.ID), Name: a.Name, Parameters: a.Parameters}
 }
 
-// withAction returns the spec for an action or a command. In a hook, for which a is nil, it returns spec
-// unchanged.
+// withAction returns the spec of a hook changed so that it runs the action or command a, and collects its output
+// for the operator. For a hook, where a is nil, it returns spec unchanged.
 func (r *runningHook) withAction(spec hookexec.Spec, a *actions.Action) hookexec.Spec {
 	if a == nil {
 		return spec
@@ -80,13 +80,14 @@ func (o *actionOutput) get() actions.Output {
 type actionOutcome struct {
 	status actions.Status
 	end    actions.Outcome
-	// write is true if the action's changes must be committed. It is true if the process exited with 0, even if
-	// action-fail has marked the action as failed.
-	write bool
+	// commitChanges is true if the action's changes must be committed. It is true if the process exited with 0,
+	// even if action-fail has marked the action as failed.
+	commitChanges bool
 }
 
-// actionOutcome returns the status and results of the action, whose process has ended. If the action has called
-// action-fail, it counts as failed although its process has succeeded. A cancelled action stays cancelled.
+// actionOutcome returns the outcome of the action, whose process has ended. An action that has called action-fail
+// counts as failed, with the message of that call, even if its process has succeeded. A cancelled action stays
+// cancelled.
 func (r *runningHook) actionOutcome() actionOutcome {
 	results, failMessage := r.ctx.ActionEnd()
 	o := actionOutcome{status: actions.Completed, end: actions.Outcome{
@@ -105,8 +106,9 @@ func (r *runningHook) actionOutcome() actionOutcome {
 		o.end.Message = r.outcome.Failure
 	}
 
-	// action-fail changes only the status, so decide before it whether the changes are committed.
-	o.write = o.status == actions.Completed
+	// action-fail changes only the status and the message. So the status without action-fail decides whether the
+	// changes are committed.
+	o.commitChanges = o.status == actions.Completed
 	if failMessage != nil && o.status != actions.Cancelled {
 		o.status = actions.Failed
 		o.end.Message = *failMessage
@@ -125,7 +127,8 @@ func exitCode(o hookexec.Outcome) *int {
 }
 
 // recordActionOutcome commits the end of the action. If the store refuses the action's changes, it commits the
-// action as failed, without its changes.
+// action as failed, without its changes and results. If the commit must be tried again, recordActionOutcome
+// returns an error, and the caller can call it again.
 func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	r := u.running
 	o := r.actionOutcome()
@@ -139,11 +142,11 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
 
-	// The commit that ends an action never begins a hook.
+	// The commit that ends an action never begins a hook, so there is no next hook to start.
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
-// commitActionEnd commits the action's end and, if o.write is true, the action's changes. It returns the
+// commitActionEnd commits the action's end and, if o.commitChanges is true, the action's changes. It returns the
 // settings that have changed.
 func (u *uniter) commitActionEnd(
 	ctx context.Context,
@@ -158,7 +161,7 @@ func (u *uniter) commitActionEnd(
 			return err
 		}
 
-		if o.write {
+		if o.commitChanges {
 			if changes, err = r.ctx.AddTo(ctx, tx); err != nil {
 				return err
 			}

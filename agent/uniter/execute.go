@@ -83,8 +83,9 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	})
 }
 
-// prefetchArrivals reads, in one round trip, the queue's entries that putArrival reads again when it changes
-// them. New members have no entries, and a removal reads none, so such arrivals need no round trip.
+// prefetchArrivals reads, in one round trip, the unit's workflow and the queue's entries that putArrival reads
+// again when it changes them. New members have no entries, and a removal reads none. If there are only such
+// arrivals, prefetchArrivals reads nothing.
 func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	known := map[int][]string{}
 	for _, a := range arrivals {
@@ -179,6 +180,7 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 			return err
 		}
 
+		// If another charm was deployed since upgrade-charm failed, upgrade-charm must still run for that charm.
 		return keepUpgradeOwed(tx, u.Unit, *failure)
 	})
 	if err != nil {
@@ -219,9 +221,10 @@ func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error
 	return rs.Failure, err
 }
 
-// recordedVersion returns the version of the hook's subject that the unit's records contain: of the member's
-// settings, the leader settings, the resources or the configuration. It returns 0 if another hook for the same
-// member is queued.
+// recordedVersion returns the version of the hook's subject that the unit's records contain. The subject is the
+// member's settings for a hook of a relation, the leader settings for leader-settings-changed, the resources for
+// install and upgrade-charm, and otherwise the configuration. It returns 0 if another hook for the same member is
+// queued.
 func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
@@ -237,15 +240,15 @@ func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 
 	m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
 	if m.Pending != "" {
-		return 0, err // m.Version belongs to the queued hook
+		return 0, err // m.Version belongs to the queued hook, which must still run
 	}
 
 	return m.Version, err
 }
 
 // leaveRelation removes the unit from the members of the relation, and removes the unit's records of the
-// relation. If one transaction cannot hold all these changes, leaveRelation only removes some of the records,
-// and the next step continues.
+// relation. If there are records of more than decide.MaxArrivals members, leaveRelation only removes that many of
+// them, since the size of a transaction is limited, and the next step continues.
 func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	return u.commitStep(ctx, "leave", func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)
@@ -271,7 +274,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
-// execute executes the step that was decided from the snapshot. Before a step that is not a hook, it returns the
+// execute executes the step that was decided from the snapshot. Before a step that is not a hook, it releases the
 // unit's ticket, unless a hook is in flight. finished is true once the unit is removed.
 func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
 	_, isHook := next.(decide.RunHook)
@@ -283,7 +286,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.Wait:
 		return false, u.waitForChange(ctx, snap, s.Until, nil)
 	case decide.DeployCharm:
-		u.Loop.MarkUnbounded() // unpacking a large charm can take a long time
+		u.Loop.MarkUnbounded() // the watchdog ignores this step: unpacking a large charm can take a long time
 		return false, u.deployCharm(ctx, s.URL)
 	case decide.Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
@@ -320,15 +323,16 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	panic("internal error: unknown step " + next.String())
 }
 
-// runHook begins a hook if the unit has a slot of the limiter and holds hookLock. Otherwise it waits for the
-// slot, for a change or until quiescedPoll has passed. It then returns nil, so that the loop decides again.
+// runHook begins a hook if the limiter has granted the unit a slot and the unit can take hookLock. Without a slot,
+// it waits for the slot or a change. Without hookLock, it waits for a change, or until quiescedPoll has passed. It
+// then returns nil, so that the loop decides again, unless ctx is done.
 func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.Snapshot) error {
 	u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
 	if !u.ticket.isGranted() {
 		return u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
 	}
 
-	canBegin, err := u.beginTurn()
+	canBegin, err := u.beginTurn() // takes hookLock, unless a backup of the unit's storage holds it
 	if err != nil {
 		u.releaseTicket()
 		return err
@@ -347,7 +351,8 @@ func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.S
 
 // removeUnit records that the unit is dead, and then removes the unit's directory. If the provisioner's
 // leader must remove the unit's records, removeUnit waits for that. Otherwise it removes the records itself.
-// It also kills the hook that a forced removal of the unit may have left running.
+// If the unit's own record is already gone, it only removes the directory. In all cases it first kills the hook that
+// a forced removal of the unit may have left running.
 //
 // gone is true once nothing of the unit is left. Otherwise the caller must call removeUnit again with the next
 // snapshot.
@@ -359,9 +364,9 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 		return true, nil
 	}
 
-	var mustRemove bool
+	var mustRemoveRecords bool // the provisioner's leader does not remove the unit's records
 	err = u.commitStep(ctx, "dead", func(tx *state.Tx) (err error) {
-		mustRemove, err = tx.RetireUnit(u.Unit)
+		mustRemoveRecords, err = tx.RetireUnit(u.Unit)
 		return err
 	})
 	if err != nil {
@@ -371,7 +376,7 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 	}
 
 	u.clearFolder()
-	if mustRemove {
+	if mustRemoveRecords {
 		return false, state.RemoveUnit(ctx, u.Update, u.Unit)
 	}
 

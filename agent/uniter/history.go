@@ -34,12 +34,14 @@ func newRunRecord(op state.Op, failure string) runRecord {
 	if op.Hook.Relation != state.NoRelation {
 		r.Relation = state.Relation{ID: op.Hook.Relation}.String()
 	}
+	// Actions and commands have records of their own, so the history leaves them out.
 	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook), orphaned: true}
 }
 
 // runRecord returns the history's record of the hook, whose process has ended. failure is empty if the hook has
 // succeeded.
 func (r *runningHook) runRecord(failure string) runRecord {
+	// newRunRecord assumes that the agent died before the process had ended. Replace the fields that are known here.
 	rec := newRunRecord(r.op, failure)
 	rec.orphaned = false
 	rec.stderr = r.lastStderr
@@ -50,6 +52,8 @@ func (r *runningHook) runRecord(failure string) runRecord {
 
 	rec.Ended = r.endedAt.UTC()
 	rec.unlisted = r.outcome.Missing || hook.IsAction(r.op.Hook)
+
+	// Without an exit code, Exit stays -1.
 	hasExitCode := r.outcome.Failure == "" || r.outcome.Code != 0
 	if hasExitCode && !r.outcome.Interrupted {
 		rec.Exit = r.outcome.Code

@@ -52,6 +52,7 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 		version:   snap.JujuVersion,
 	}
 
+	// A dying unit itself leaves the relation, although each of its departed hooks names a remote unit.
 	if h.Kind == hook.Departed {
 		f.departing = h.RemoteUnit
 		if snap.Unit.Life != state.Alive {
@@ -60,7 +61,7 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	}
 	if hook.IsAction(h) {
 		f.action = snap.Action
-		f.hook = withRelation(h, snap.Action)
+		f.hook = withRelation(h, snap.Action) // a command can run in a relation
 	}
 
 	f.members = hookMembers(snap, f.hook)
@@ -94,8 +95,9 @@ func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	return h
 }
 
-// hookMembers returns the relation's remote units, sorted, as they are after the change that causes the hook.
-// It includes a unit that joins and excludes a unit that departs. A broken hook has no members.
+// hookMembers returns the remote units of the hook's relation, sorted. These are the members according to the
+// hooks that the unit has begun, including h: a unit that joins is included, and a unit that departs is excluded.
+// A broken hook, and a hook without a relation, have no members.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
 	names := make([]string, 0, len(recorded))
@@ -113,7 +115,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 		}
 	}
 
-	// The snapshot's members are sorted, so these names usually need no sorting.
+	// The snapshot's members are sorted. So the names need no sorting if the snapshot has all recorded members.
 	found := 0
 	for _, present := range snap.Relations[h.Relation].Members {
 		if m, ok := recorded[present.Unit]; ok {
@@ -134,8 +136,8 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	return names
 }
 
-// newContext returns the context that answers the hook's tools. It writes the lines that the hook logs to the
-// unit's log, and keeps the last error among these lines in logged.
+// newContext returns the context that answers the hook's tools. The context writes the lines that the hook logs to
+// the unit's log, and keeps the last error among these lines in logged.
 func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	h := f.hook
 	log := func(level, message string) {
@@ -268,9 +270,10 @@ func isOperators(d hookexec.Debug) bool {
 	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
 
-// endStaleDebug ends the debug session of f if its tmux is no longer running, for example because the
-// operator's command was killed. It then removes the session from f, so that the hook runs without the session.
-// It also removes the session's directory and record, as far as it can.
+// endStaleDebug ends the debug session of f if its tmux no longer runs, for example because the operator's command
+// was killed, or if the operator no longer owns the session's directory. It then removes the session from f, so
+// that the hook runs without the session. It also tries to remove the session's record, and the session's directory
+// if the operator owns it. If f has no session, or the session still runs, endStaleDebug does nothing.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {
@@ -291,7 +294,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	// Another user can own the directory now, or it may not be one that juju debug-hooks has created.
 	dir := filepath.Dir(d.Socket)
 	if isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
-		_ = os.RemoveAll(dir) // the operator may already have removed it
+		_ = os.RemoveAll(dir) // the hook can run even if the directory stays
 	}
 	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return actions.ClearDebug(tx, u.Unit, d.Socket) })
 	if err != nil {

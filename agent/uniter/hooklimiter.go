@@ -87,15 +87,16 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	isDraining := l.drained != nil // Drain has stopped all grants
 	isSurplus := l.inUse > l.limit // Resize has removed slots
-	if l.drained != nil || isSurplus {
+	if isDraining || isSurplus {
 		return false
 	}
 
 	if hooks < maxHooksInTurn || len(l.queue) == 0 {
 		return true
 	}
-	isPreferred := l.limit > 1 && l.preferred == t
+	isPreferred := l.limit > 1 && l.preferred == t // no unit is preferred if there is a single slot
 	if !isPreferred || hooks >= maxPreferredTurn {
 		return false
 	}
@@ -124,7 +125,7 @@ func (l *HookLimiter) release(t *ticket) {
 	l.grantFree()
 }
 
-// grantFree grants free slots to waiting tickets. The caller holds l.mu.
+// grantFree grants free slots to waiting tickets, unless Drain was called. The caller holds l.mu.
 func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
 		next := l.queue[0]

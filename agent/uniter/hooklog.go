@@ -26,8 +26,9 @@ func beginLine(op state.Op) string {
 	return text
 }
 
-// logOutcome measures and logs the hook's end, and logs the settings that it has changed. failure is empty if
-// the hook has succeeded. A hook that the charm does not have is logged only in the agent's own log.
+// logOutcome adds the hook to the metrics, and logs its end and the settings that it has changed. The end goes to
+// the agent's own log and, if the charm has the hook, to the unit's log. failure is empty if the hook has
+// succeeded.
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
 	u.measureHook(r, failure)
 	defer u.output.Flush()
@@ -72,6 +73,7 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, duration, failure))
 		return
 	}
+	// Note adds a line that is not urgent, so a hook that prints nothing needs no commit of its own for its log.
 	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, duration))
 }
 

@@ -24,7 +24,7 @@ func (l *lastError) note(level, message string) {
 	}
 
 	if strings.Contains(message, "\n") {
-		// Hide secrets before the message is cut, since a single line of a private key cannot be recognized.
+		// Hide secrets before one line is selected, since a single line of a private key cannot be recognized.
 		message = text.HideSecrets(message)
 	}
 	line := lastTelling(message)

@@ -36,10 +36,11 @@ func (u *uniter) measureUnit(s decide.Snapshot) {
 		"workload", cmp.Or(s.Unit.Status.Status, "unknown"),
 	}
 	if slices.Equal(labels, u.measured) {
-		return
+		return // the metric already has these labels
 	}
 
-	// The unit never lacks a state: set the new one before the old one is removed.
+	// The unit never lacks a state: set the new one before the old one is removed. Before the first state is set,
+	// u.measured is nil, and there is nothing to remove.
 	u.State.Metrics().Set(1, unitMetric, labels...)
 	u.State.Metrics().Remove(unitMetric, u.measured...)
 	u.measured = labels

@@ -29,8 +29,8 @@ func (m Members) Add(one Member) {
 }
 
 // newArrivals returns the arrivals of members that have come, changed or gone, and are not yet recorded in
-// the queue. It returns at most MaxArrivals; the next call returns the others, once these are recorded. It
-// returns nil until the unit's start hook has run.
+// the queue. It returns at most MaxArrivals. Once they are recorded, the next call returns the others. Relations
+// whose last hook has run have no arrivals. newArrivals returns nil until the unit's start hook has run.
 func (s *Snapshot) newArrivals() []hook.Arrival {
 	if !s.IsQueueOpen() {
 		return nil
@@ -56,25 +56,25 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 // IsQueueOpen reports whether the unit's start hook has run. Members arrive in the queue only after that.
 func (s *Snapshot) IsQueueOpen() bool { return s.Uniter.Workflow.NextPlace >= firstPlace }
 
-// membersToCompare returns the recorded state of a relation's members, and the members that are present. It
-// leaves out members that have already been compared. So if one of a thousand members has changed, it returns
-// one member.
+// membersToCompare returns the recorded state of a relation's members, and the visible members that are present.
+// It leaves out members that have already been compared. So if one of a thousand members has changed, it returns
+// only that member.
 func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberState, present []state.Member) {
 	if s.Uncompared == nil {
 		return s.Uniter.Members[id], s.visibleMembers(id)
 	}
 
 	recorded = map[string]state.MemberState{}
-	visible := s.visibleMembers(id)
-	for of := range s.Uncompared {
-		if of.Relation != id {
+	visible := s.visibleMembers(id) // sorted, as Relation.Members is
+	for member := range s.Uncompared {
+		if member.Relation != id {
 			continue
 		}
 
-		if memberState, ok := s.Uniter.Members[id][of.Name]; ok {
-			recorded[of.Name] = memberState
+		if memberState, ok := s.Uniter.Members[id][member.Name]; ok {
+			recorded[member.Name] = memberState
 		}
-		i, isPresent := slices.BinarySearchFunc(visible, of.Name, func(m state.Member, name string) int {
+		i, isPresent := slices.BinarySearchFunc(visible, member.Name, func(m state.Member, name string) int {
 			return charm.CompareUnits(m.Unit, name)
 		})
 		if isPresent {
@@ -111,8 +111,8 @@ func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 }
 
 // NextTogether is like [Next], but combines an Enqueue with the hook that follows it. It then returns the
-// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins. In all other
-// cases it returns the step of Next and s.
+// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins. It does not combine
+// an Enqueue with a hook that runs again after a crash. In all other cases it returns the step of Next and s.
 func NextTogether(s Snapshot) (Step, Snapshot) {
 	next := Next(s)
 	enqueue, ok := next.(Enqueue)
@@ -128,12 +128,13 @@ func NextTogether(s Snapshot) (Step, Snapshot) {
 	return following, after
 }
 
-// withQueued returns the snapshot as it will be when the arrivals are recorded.
+// withQueued returns the snapshot as it will be once the result of newArrivals is recorded. It does not change
+// the maps of the original snapshot.
 func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
 	s.Queued = arrivals
 	s.Uniter.Members = maps.Clone(s.Uniter.Members)
 	if len(arrivals) < MaxArrivals {
-		s.Uncompared = Members{} // every member was compared
+		s.Uncompared = Members{} // newArrivals has left no arrivals out, so no member is left to compare
 	}
 
 	// The arrivals of a relation follow each other. Clone the relation's map before the first of them changes it.

@@ -35,7 +35,7 @@ func Next(s Snapshot) Step {
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{} // no last hooks run for a charm that was not installed
 	}
-	if w.Deploying != "" { // an agent died while it deployed a charm
+	if w.Deploying != "" { // a deployment was not completed, or a restored unit must repeat it
 		return DeployCharm{s.wantedCharm()}
 	}
 	if s.Upgrade.Force && s.wantsUpgrade() { // a forced upgrade does not wait for a failed hook
@@ -71,9 +71,9 @@ func (s *Snapshot) wantsUpgrade() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
 }
 
-// wantedCharm returns the charm to deploy after an agent died in the middle of a deployment. The unit's
-// directory may then contain the old or the new charm, and an operator may have chosen a third charm since
-// then.
+// wantedCharm returns the charm to deploy if a deployment was not completed, for example because the agent died, or
+// if the unit was restored from a backup. The unit's directory may then contain the old or the new charm, and an
+// operator may have chosen a third charm since then.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
 	canUpgrade := w.Failure == nil || s.Upgrade.Force // only a forced upgrade does not wait for a failed hook
@@ -81,10 +81,12 @@ func (s *Snapshot) wantedCharm() string {
 		return s.Upgrade.Charm
 	}
 
-	isFirst := w.Charm == "" || w.State == ""
-	if isFirst {
+	followsService := w.Charm == "" || w.State == "" // the install hook has neither succeeded nor failed
+	if followsService {
 		return s.Charm
 	}
+
+	// The unit keeps the charm in its records, even if its directory already contains another one.
 	return w.Charm
 }
 
@@ -122,12 +124,14 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 }
 
 // nextInWorkflow returns the next step of a unit without a failed hook. Its checks follow the order of the
-// unit's life: deploy, upgrade, storage, install. The steps after that follow in nextAfterInstall.
+// unit's life: deploy, upgrade, storage, install. The steps after that, up to stop, follow in nextAfterInstall.
+// After stop, the unit runs remove.
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	isAlive := s.Unit.Life == state.Alive
 	isNew := w.State == "" // the install hook has neither succeeded nor failed
 
+	// Until install, the unit follows the service's charm.
 	needsFirstCharm := w.Charm == "" || isNew && w.Charm != s.Charm
 	if needsFirstCharm {
 		return DeployCharm{s.Charm}
@@ -140,13 +144,13 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
 	}
 
-	// After stop, only the remove hook is left.
+	// A stopped unit takes no more steps for its storage.
 	if step := s.nextStorage(); step != nil && w.State != stateStopped {
 		return step
 	}
 
 	switch {
-	case isNew && s.isLeaderless():
+	case isNew && s.isLeaderless(): // the install hook may ask which unit leads
 		return Wait{}
 	case isNew:
 		return RunHook{hook.ForUnit(hook.Install), FromWorkflow}
@@ -159,7 +163,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 
 // nextAfterInstall returns the next step of a unit whose install hook has run. Its checks follow the order of
 // the unit's life: relation-created, leader hooks, config-changed, start. After an upgrade, config-changed
-// comes first.
+// comes first. The steps after start follow in nextAfterStart.
 func (s *Snapshot) nextAfterInstall() Step {
 	w := s.Uniter.Workflow
 	beforeStart := w.State == stateInstalled
@@ -201,23 +205,23 @@ func (s *Snapshot) nextAfterStart() Step {
 		return step
 	}
 
-	retry, retryAt := s.nextRelationFailure() // a retry, or the resolution of a failure
-	if retry != nil {
-		return retry
+	afterFailure, retryAt := s.nextRelationFailure()
+	if afterFailure != nil {
+		return afterFailure
 	}
 	if step := s.nextRelationCreated(); step != nil {
 		return step
 	}
 
-	due, dueAt := s.nextSecretHook()
-	if due != nil {
-		return due
+	secretHook, secretAt := s.nextSecretHook()
+	if secretHook != nil {
+		return secretHook
 	}
 	if e, ok := hook.Pick(s.pendingEntries); ok {
 		return RunHook{e.Hook(), FromQueue}
 	}
 
-	until := earlierOf(retryAt, dueAt)
+	until := earlierOf(retryAt, secretAt)
 	if s.Unit.Life == state.Alive {
 		return s.nextWhenIdle(until)
 	}

@@ -66,7 +66,7 @@ func (s *Snapshot) nextSecretChanged() Step {
 	for _, r := range s.Secrets.Records {
 		consumer, isConsumer := r.Consumers[s.Unit.Name]
 		hasNewRevision := r.Latest > max(consumer.Revision, consumer.Told)
-		if isConsumer && hasNewRevision && r.IsReadableBy(s.Unit.Name, s.isGrantedBy(r.ID)) {
+		if isConsumer && hasNewRevision && r.IsReadableBy(s.Unit.Name, s.grantHolds(r.ID)) {
 			return RunHook{hook.ForSecret(hook.SecretChanged, r.ID, r.Latest), FromWorkflow}
 		}
 	}
@@ -75,15 +75,15 @@ func (s *Snapshot) nextSecretChanged() Step {
 }
 
 // nextManagedSecretHook returns the next hook about a secret that the unit manages: expired, rotate or
-// remove. If no hook is due, it returns nil and the time at which a revision expires or the secret must
-// rotate, whichever is earlier.
+// remove. If no hook is due, it returns nil and the time at which the expired or rotate hook becomes due, whichever
+// is earlier. The time is zero if neither is scheduled.
 func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time.Time) {
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
-		expires := r.Revisions[n].DueAt
-		if s.isDue(expires) {
+		dueAt := r.Revisions[n].DueAt
+		if s.isDue(dueAt) {
 			return RunHook{hook.ForSecret(hook.SecretExpired, r.ID, n), FromWorkflow}, time.Time{}
 		}
-		until = earlierOf(until, expires)
+		until = earlierOf(until, dueAt)
 	}
 
 	if s.isDue(r.RotateAt) {
@@ -91,7 +91,7 @@ func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time
 	}
 
 	// Obsolete revisions have already had their secret-remove hook.
-	for _, n := range r.Untracked(s.isGrantedBy(r.ID)) {
+	for _, n := range r.Untracked(s.grantHolds(r.ID)) {
 		if !r.Revisions[n].Obsolete {
 			return RunHook{hook.ForSecret(hook.SecretRemove, r.ID, n), FromWorkflow}, time.Time{}
 		}
@@ -103,10 +103,10 @@ func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time
 // isDue reports whether a time has come. The zero time never comes.
 func (s *Snapshot) isDue(at time.Time) bool { return !at.IsZero() && !s.Now.Before(at) }
 
-// isGrantedBy returns a function that reports whether a grant of the secret with this id still applies to a
-// unit. A grant for a relation applies to the snapshot's unit and to the relation's other members while the
-// relation exists. Other grants apply while the secret is in Secrets.Granted.
-func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool {
+// grantHolds returns a function that reports whether a grant of the secret with this id is still valid for a
+// unit. A grant for a relation is valid for the snapshot's unit and for the relation's other members while the
+// snapshot contains the relation. A grant by operators is valid while Secrets.Granted contains the secret.
+func (s *Snapshot) grantHolds(id string) func(unit string, g secret.Grant) bool {
 	return func(unit string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(s.Secrets.Granted, id)
@@ -125,9 +125,9 @@ func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool
 // after which secret-expired runs again if its charm has not removed the revision.
 const retryInterval = 5 * time.Minute
 
-// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. If the hook
-// did not rotate the secret, or did not remove the expired revision, the hook becomes due again after
-// retryInterval.
+// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. If secret-rotate has
+// not added a revision, although the secret's policy rotates it, the hook becomes due again after retryInterval.
+// So does secret-expired if it has not removed the revision.
 func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) {
 	rev, exists := r.Revisions[h.SecretRevision]
 

@@ -24,7 +24,7 @@ func (s *Snapshot) nextAction() Step {
 func (s *Snapshot) nextWhileRunning() Step {
 	op := s.Uniter.Op
 	if op == nil || s.Ending {
-		return Wait{} // the records do not contain the hook, or the hook was interrupted before
+		return Wait{} // the records do not contain the hook, or the hook was already interrupted
 	}
 	if s.Unit.Interrupts(*op) {
 		return InterruptHook{whyInterrupted}
@@ -108,9 +108,10 @@ type Leader struct {
 	Version int64  // the version of the leader settings
 }
 
-// nextLeaderHook returns the kind of the leadership hook that is due, or an empty string. A unit runs such a
-// hook when it becomes the leader and when it stops being the leader. A follower also runs one after each
-// change of the leader settings.
+// nextLeaderHook returns the kind of the leadership hook that is due, or an empty string. leader-elected is due in a
+// leader whose last leadership hook was not leader-elected. leader-settings-changed is due in a former leader whose
+// last leadership hook was leader-elected, and in a follower after a change of the leader settings. Neither is due
+// while the service has no leader, in a dying unit, or for a charm without leadership hooks.
 func (s *Snapshot) nextLeaderHook() string {
 	l := s.Leader
 	w := s.Uniter.Workflow
@@ -141,11 +142,12 @@ func (s *Snapshot) nextLeaderHook() string {
 // leadership hooks does not wait. The wait is short, since every unit's agent campaigns.
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
-// nextRelationCreated returns the next step towards a relation-created hook: a step that enters a relation,
-// or a step that runs the hook there. Only charms with such a hook take these steps. The steps come before the
-// first config-changed, since these charms send their requests to the remote service in relation-created.
+// nextRelationCreated returns the next step towards a relation-created hook, or nil. It is a step that enters a
+// relation for which the charm has this hook, or a step that runs the hook there. A unit that has not started takes
+// these steps before config-changed, except after an upgrade: charms send requests to the remote service in this
+// hook.
 func (s *Snapshot) nextRelationCreated() Step {
-	for _, id := range s.sortPeersLast() {
+	for _, id := range s.relationIDsPeersLast() {
 		if s.IsLeaving(id) {
 			continue // no relation-created hook runs in a relation that ends
 		}
@@ -164,8 +166,8 @@ func (s *Snapshot) nextRelationCreated() Step {
 	return nil
 }
 
-// sortPeersLast returns the ids of all relations in ascending order, with peer relations at the end.
-func (s *Snapshot) sortPeersLast() []int {
+// relationIDsPeersLast returns the ids of all relations in ascending order, with peer relations at the end.
+func (s *Snapshot) relationIDsPeersLast() []int {
 	var peers, others []int
 	for _, id := range sortedKeys(s.Relations) {
 		if s.Relations[id].Peer {

@@ -127,8 +127,9 @@ func (h CharmHooks) HasCreated(relation string) bool {
 	return h.Dispatch || slices.Contains(h.CreatedIn, relation)
 }
 
-// NewCharmHooks returns the hooks of charm c, whose URL is url. made are the files in the charm's hooks
-// directory, which also count as hooks. NewCharmHooks does not set the dialect.
+// NewCharmHooks returns the hooks of charm c, whose URL is url. made are the files in the hooks directory of the
+// deployed charm, which also count as hooks, since hooks can create the files of other hooks there. NewCharmHooks
+// does not set the dialect.
 func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 	names := append(slices.Clone(c.Hooks), made...)
 	has := func(name string) bool { return c.HasDispatch || slices.Contains(names, name) }

@@ -98,7 +98,7 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 		w.ToldElected = false
 		w.LeaderVersion = seen
 	case hook.Start:
-		w.NextPlace = max(w.NextPlace, firstPlace)
+		w.NextPlace = max(w.NextPlace, firstPlace) // opens the queue
 	}
 
 	return w

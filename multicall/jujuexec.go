@@ -130,7 +130,7 @@ func parseUnit(word string) string {
 func explainExec(name string, err error) error {
 	switch {
 	case errors.Is(err, unitcall.ErrNotFound) && os.Geteuid() != 0:
-		return console.Hint(err, "only the user whose agent runs the unit, and root, can run this command: sudo "+name+" ...")
+		return console.Hint(err, "only the user whose agent runs the unit can run this command; if that is root: sudo "+name+" ...")
 	case errors.Is(err, unitcall.ErrNotFound):
 		return console.Hint(err, "the unit's agent must run on this host, as this user; juju status shows the units")
 	case errors.Is(err, unitcall.ErrAmbiguous):

@@ -123,7 +123,8 @@ func Run(ctx context.Context, r Request) (End, error) {
 type unitAgent struct{ socket, unit, environment, uuid string }
 
 // findAgent asks the agents of this user on this host for their identity, and returns the only agent that matches
-// the request's unit and environment. If there is not exactly one, it returns the error of chooseAgent.
+// the request's unit and environment. If there is not exactly one, it returns the error of chooseAgent. If ctx is done, it
+// returns ctx's error.
 func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	var found []unitAgent
 	for _, socket := range agent.UnitSockets(r.Unit) {
@@ -146,6 +147,10 @@ func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 		}
 	}
 
+	// Once ctx is done, no agent has time to answer, so nothing is known about the units.
+	if err := ctx.Err(); err != nil {
+		return unitAgent{}, err
+	}
 	return chooseAgent(r, found)
 }
 

@@ -133,10 +133,11 @@ func createSecretHint(words []string, _ givenNames) string {
 		}
 	}
 
-	// A key of juju's secrets must have at least three letters or digits. kubectl accepts shorter keys.
+	// A key of juju's secrets must have at least three letters or digits. kubectl accepts shorter keys. If a key
+	// is invalid in a different way, juju add-secret says so.
 	lead := ""
 	for i, pair := range pairs {
-		if key, _, _ := strings.Cut(pair, "="); len(key) < 3 {
+		if key, _, _ := strings.Cut(pair, "="); len(key)-strings.Count(key, "-") < 3 {
 			pairs[i] = "key-" + pair
 			lead = "a key has three characters or more: "
 		}

@@ -133,6 +133,7 @@ func TestRefuseMissing(t *testing.T) {
 		"set image deployment/web nginx=1.2":                                 "upgrade the charm with: juju refresh web",
 		"set image title=x":                                                  "",
 		"create secret generic db --from-literal=pwd=x":                      "juju add-secret db pwd=x",
+		"create secret generic db --from-literal=a-b=x":                      "a key has three characters or more: juju add-secret db key-a-b=x",
 		"create secret generic db --from-literal=pw=x":                       "a key has three characters or more: juju add-secret db key-pw=x",
 		"create secret":                "juju add-secret NAME KEY=VALUE",
 		"kill-controller other":        "juju models",

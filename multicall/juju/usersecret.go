@@ -3,6 +3,8 @@ package juju
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -39,9 +41,14 @@ func (f secretFlags) readContent() (secret.Content, error) {
 		}
 	}
 
-	for key, value := range pairs {
-		if err := content.Add(key, value, read); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		before := len(content)
+		if err := content.Add(key, pairs[key], read); err != nil {
 			return nil, console.Usage(err)
+		}
+		// Two forms of one key, such as key and key#base64, are different keys of the mapping.
+		if len(content) == before {
+			return nil, console.Usage(fmt.Errorf("cannot read %q: it has two values for key %q", f.File, key))
 		}
 	}
 

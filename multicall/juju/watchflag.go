@@ -13,8 +13,8 @@ type watchFlag struct {
 	interval time.Duration // 0 to read again only after changes
 }
 
-// Decode reads the time, if one is given after "=" or as the next word. It leaves a next word that is not a time to
-// the command, as a selector. It returns an error for a time that is not positive and, after "=", for anything but a
+// Decode reads the time, if one is given after "=" or as the next word. It leaves a next word that is not a time, or is
+// the machine 0, to the command, as a selector. It returns an error for a time that is not positive and, after "=", for anything but a
 // time.
 func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 	w.set = true
@@ -26,6 +26,8 @@ func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 
 	interval, err := time.ParseDuration(next.String())
 	switch {
+	case next.String() == "0" && !isAfterEquals:
+		// This is machine 0.
 	case err == nil && interval > 0:
 		w.interval = interval
 		ctx.Scan.Pop()

@@ -86,7 +86,7 @@ func checkDisk(dir string) record.Diagnosis {
 	percent := 100 * s.Bavail / max(1, s.Blocks)
 	return record.Diagnosis{
 		What: "disk of " + dir,
-		How:  fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent),
+		How:  fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Frsize)>>20, percent),
 		Bad:  percent < minFreePercent,
 	}
 }

@@ -44,6 +44,13 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 			return faultError{error: err, servers: []int{uploader}}
 		case MoveGo:
 			err = w.deliverContents(ctx, c, r, lead)
+			if errors.Is(err, keyspace.ErrSessionLost) {
+				// Another server may deliver the contents now, even if this session seems to live. The next round
+				// reads the record again, and campaigns again.
+				resignLeadership(ctx, lead)
+				lead = nil
+				err = nil
+			}
 		case MoveTake:
 			// lead is nil, or has ended with its session. Resign then only cleans up.
 			resignLeadership(ctx, lead)
@@ -85,8 +92,8 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 }
 
 // deliverContents delivers a component's contents, and writes the result unless the task was cancelled. It
-// returns the reason if the delivery has failed, and errStale if the request has changed. It returns nil if
-// this worker no longer leads, whether the delivery has failed or not.
+// returns the reason if the delivery has failed, and errStale if the request has changed. It returns
+// [keyspace.ErrSessionLost] if this worker no longer leads, whether the delivery has failed or not.
 func (w *worker) deliverContents(
 	ctx context.Context,
 	c release.Component,
@@ -118,8 +125,7 @@ func (w *worker) deliverContents(
 		})
 	})
 	if errors.Is(err, keyspace.ErrSessionLost) {
-		// Another server may deliver the contents now. The caller reads the record again, and decides again.
-		return nil
+		return err // whether the delivery has failed is for the next leader to find out
 	}
 
 	return errors.Join(failure, err)

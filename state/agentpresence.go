@@ -39,7 +39,7 @@ func Announce(ctx context.Context, s *Session, update Updater, agent string) err
 }
 
 // announce writes the agent's presence for the session s. It writes nothing if s has already announced the
-// agent.
+// agent. It returns ErrNotFound if the agent's machine or unit does not exist.
 func (tx *Tx) announce(s *Session, agent string) error {
 	if err := tx.checkAgentExists(agent); err != nil {
 		return err
@@ -53,8 +53,11 @@ func (tx *Tx) announce(s *Session, agent string) error {
 		return nil
 	}
 
-	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s)
+	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(leadsNoUnit), s)
 }
+
+// leadsNoUnit is the unit in an agent's presence. Only the presence of a leader can name a unit.
+const leadsNoUnit = ""
 
 // announceBatch is how many agents AnnounceAll announces in one transaction.
 const announceBatch = 50
@@ -95,7 +98,7 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 
 		// Keep the time of this session's own announcement. Replace that of an earlier session.
 		if !isPresent || !s.Wrote(p.Presence) {
-			p = AgentPresence{Presence: s.NewPresence("")}
+			p = AgentPresence{Presence: s.NewPresence(leadsNoUnit)}
 		}
 		p.Trouble = t
 		return tx.keys.PutLeased(keys.Presence(agent), p, s)

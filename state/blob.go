@@ -50,7 +50,8 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 				continue
 			}
 			record, err := keyspace.Decode[blobReferences](kv)
-			// An agent's damaged record must not stop the callers. After an operator's, a blob could be lost.
+			// An agent's damaged record must not stop the callers. An operator's must, since its blob
+			// could be lost.
 			if isWrittenByAgents(prefix) && v.keys.Skips(err) {
 				continue
 			}
@@ -90,11 +91,12 @@ func refersToBlob(key string) bool {
 	parts := strings.Split(key, "/")
 	switch parts[0] + "/" {
 	case keys.Relations:
+		// Below apps are the settings of services.
 		return len(parts) > 3 && (parts[2] == "settings" || parts[2] == "apps")
 	case keys.Services:
 		return len(parts) > 2 && key == keys.LeaderSettings(parts[1])
 	case keys.Units:
-		return len(parts) == 4 && parts[3] == "state"
+		return len(parts) == 4 && parts[3] == "state" // units/mysql/0/state
 	}
 
 	// All records below the other prefixes of ReferencedBlobs can.

@@ -56,8 +56,8 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 }
 
 // AddCharm adds a charm whose archive is stored. It can be repeated with the same archive, and then adds only
-// Store if the existing record lacks it. It returns ErrRevisionTaken if the URL has a different archive, and
-// ErrNotFound if the archive is not stored.
+// Store if the existing record lacks it. It returns ErrRevisionTaken if the URL has a different archive,
+// ErrNotFound if the archive is not stored, and a different error if the record is too large.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
 	old, exists, err := keyspace.Load[Charm](tx.keys, key)
@@ -78,7 +78,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 		return tx.keys.Put(key, old)
 	}
 
-	// Only the error matters here: the record must fit into a transaction.
+	// Only the error matters here, not the size: the record must fit into a transaction.
 	if _, err := c.checkSize(); err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func (v *View) Charm(url string) (Charm, error) {
 	return c, err
 }
 
-// StoreCharm finds the charm by its id and revision in the store. It returns ErrNotFound if the environment
-// does not have it.
+// StoreCharm finds the charm that has the given id and revision in its store. It returns ErrNotFound if the
+// environment does not have that charm.
 func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 	all, err := v.Charms()
 	if err != nil {
@@ -132,6 +132,7 @@ func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 	}
 
 	for _, c := range all {
+		// A charm that does not come from a store has no Store. IsRevision then returns false.
 		if c.Store.IsRevision(id, revision) {
 			return c, nil
 		}

@@ -150,8 +150,8 @@ func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	return content, nil
 }
 
-// ReadAll reads a file of the backup. It returns ErrDamaged if the backup does not have the file, or if the
-// file has more than limit bytes.
+// ReadAll reads a file of the backup. It returns ErrDamaged if the backup does not have the file, if the file
+// cannot be read, or if it has more than limit bytes.
 func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	content, err := r.Open(name)
 	if err != nil {
@@ -170,8 +170,8 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readHeader reads the header. It returns an error if the format is unknown, or if the backup has a different
-// kind.
+// readHeader reads the header into r.Header. It returns ErrDamaged if the header is missing or cannot be
+// read, and a different error if the backup has an unknown format or a different kind.
 func (r *Reader) readHeader(kind string) error {
 	data, err := r.ReadAll(headerFile, maxHeaderBytes)
 	if err != nil {
@@ -194,9 +194,9 @@ func (r *Reader) readHeader(kind string) error {
 	return nil
 }
 
-// checkSums compares the sum of each file with sumsFile, and sets r.Sum, which identifies the backup. It
-// returns ErrDamaged if a file has a different sum or no sum, or if sumsFile names a file that the backup
-// does not have.
+// checkSums compares the sum of each file with the sum in sumsFile, and sets r.Sum, which identifies the
+// backup. It returns ErrDamaged if a file has a different sum or no sum, if sumsFile names a file that the
+// backup does not have, or if sumsFile is missing or has an invalid line.
 func (r *Reader) checkSums() error {
 	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {
@@ -251,8 +251,9 @@ func (r *Reader) checkSum(name, want string) error {
 }
 
 // EachKey reads the keys one by one, and calls f for each. If f returns an error, EachKey stops and returns
-// that error. EachKey returns ErrDamaged if keys are out of order or occur twice, if a key is empty or has no
-// value, if their number is not the one in the header, or if a key or all keys together are too large.
+// that error. EachKey returns ErrDamaged if the keys cannot be read, if keys are out of order or occur twice,
+// if a key is empty or has no value, if their number is not the one in the header, or if a key or all keys
+// together are too large. It can find this after calls of f.
 func (r *Reader) EachKey(f func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {

@@ -41,13 +41,14 @@ func Over(old, next []byte, doc any) []byte {
 	return merge(old, next, t)
 }
 
-// Same reports whether two JSON values are equal except for the order of objects' members.
+// Same reports whether two JSON values are equal except for the order of objects' members. It may report
+// false for equal values that differ in white space or in escapes.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
 
-	// A different order changes neither the length nor the sum.
+	// A different order changes neither the length nor the sum of the bytes.
 	if len(a) != len(b) || sumBytes(a) != sumBytes(b) {
 		return false
 	}
@@ -73,7 +74,8 @@ func parse(data []byte) (value any, ok bool) {
 	return value, err == nil
 }
 
-// holdsStructs reports whether JSON of the type may have unknown members.
+// holdsStructs reports whether the type is a struct or contains structs as elements, so that its JSON may have
+// unknown members.
 func holdsStructs(t reflect.Type) bool {
 	if t == nil {
 		return false // the type of a nil document
@@ -178,7 +180,7 @@ func addOwnFields(fields map[string]reflect.Type, t reflect.Type) (embedded []re
 			name = f.Name
 		}
 		name = strings.ToLower(name)
-		_, isHidden := fields[name]
+		_, isHidden := fields[name] // by a field of the same or an upper level
 		if f.IsExported() && !isHidden {
 			fields[name] = f.Type
 		}
@@ -194,7 +196,8 @@ type member struct {
 }
 
 // mergeObject returns the JSON object next completed with the unknown members of the JSON object old. field
-// returns the type of a member, and whether the member is known. Members that are carried over come last.
+// returns the type of a member, and whether the member is known. Members that are carried over come last. If
+// old or next is not an object, mergeObject returns next unchanged.
 func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.Type, known bool)) json.RawMessage {
 	oldMembers, okOld := readMembers(old)
 	members, okNext := readMembers(next)
@@ -261,7 +264,7 @@ func readMembers(object json.RawMessage) (members []member, ok bool) {
 			return nil, false
 		}
 
-		m.name, _ = token.(string)
+		m.name, _ = token.(string) // the decoder returns only strings as names
 		if err := d.Decode(&m.value); err != nil {
 			return nil, false
 		}
@@ -272,7 +275,8 @@ func readMembers(object json.RawMessage) (members []member, ok bool) {
 }
 
 // mergeList returns the JSON list next, in which each element is merged with the old element of the same
-// identity. t is the type of an element. Several elements with the same identity are matched in order.
+// identity. t is the type of an element. Several elements with the same identity are matched in order. If old
+// or next is not a list, or elements cannot have unknown members, mergeList returns next unchanged.
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	if !holdsStructs(t) {
 		return next
@@ -319,11 +323,11 @@ func joinElements(elements []json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// identify returns a value that distinguishes an element from other elements of its list: its Identity or, if
-// its type does not have one, all of its known members as JSON. It returns ok false if the element does not
-// decode.
+// identify returns the value by which mergeList recognizes an element: its Identity or, if its type does not
+// have one, all of its known members as JSON. It returns ok false if the element does not decode, or
+// if those members do not encode.
 func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
-	if id, identified := identity(element, t); identified {
+	if id, isDeclared := declaredIdentity(element, t); isDeclared {
 		return id, true
 	}
 
@@ -338,14 +342,14 @@ func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 
 // hasOtherIdentity reports whether old and next have identities, and these are different.
 func hasOtherIdentity(old, next json.RawMessage, t reflect.Type) bool {
-	oldID, okOld := identity(old, t)
-	nextID, okNext := identity(next, t)
+	oldID, okOld := declaredIdentity(old, t)
+	nextID, okNext := declaredIdentity(next, t)
 	return okOld && okNext && oldID != nextID
 }
 
-// identity returns the Identity of a value. It returns ok false if the type is not Identified, or if the
-// value does not decode.
-func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
+// declaredIdentity returns the Identity of a value. It returns ok false if the type is not Identified, or if
+// the value does not decode.
+func declaredIdentity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

@@ -48,8 +48,9 @@ func CheckAction(name string) error {
 // The limits of yaml.v3 do not suffice, since each part of an action is decoded separately.
 const maxActionValues = 50_000
 
-// countValues counts the values in a node, with aliases resolved, up to maxActionValues + 1. known has the counts
-// of the nodes that were counted before.
+// countValues counts the values in a node, with aliases resolved. For more than maxActionValues values, the
+// count is not exact, but still more than maxActionValues. known has the counts of the nodes that were counted
+// before.
 func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	if count, ok := known[n]; ok {
 		return count
@@ -158,7 +159,7 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	}
 
 	given, _ := value.(map[string]any)
-	if given == nil {
+	if given == nil { // Normalize converts a nil map to nil
 		given = map[string]any{}
 	}
 	if err := a.Params.checkValue("", given); err != nil {
@@ -179,9 +180,9 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	return names
 }
 
-// ParseText parses the text that an operator gave for the parameter at the path. For a string, it returns the
-// text itself. For any other type, it reads the text as YAML, with the words of YAML 1.1 for booleans, and
-// with numbers as [json.Number].
+// ParseText parses the text that an operator gave for the parameter at the path. If the parameter can be a
+// string, it returns the text itself. Otherwise it reads the text as YAML, with numbers as [json.Number]. If
+// the parameter can be a boolean, it also reads the words of YAML 1.1, such as yes and off.
 func (a Action) ParseText(path []string, text string) (any, error) {
 	// A parameter that the charm does not describe gets an empty schema.
 	s := a.Params

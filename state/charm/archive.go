@@ -76,6 +76,7 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 		return ArchiveInfo{}, err
 	}
 
+	// Every archive has a revision file. c.made has the files that charmcraft would generate.
 	revision := revisionText(cmp.Or(opts.Revision, c.Revision))
 	generated := append([]item{{name: revisionName, mode: 0o644, text: string(revision)}}, c.made...)
 	lister := &itemLister{root: root, rules: rules, mode: opts.packedMode, limits: l, items: generated}
@@ -131,8 +132,8 @@ func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
 	return readIgnoreRules(root)
 }
 
-// packedMode returns the type and permissions that a file has in the archive. A file of an unpacked archive keeps its
-// mode. With Former, each file has the mode that older binaries gave it.
+// packedMode returns the type and permissions that a file has in the archive. A symlink, and a file of an
+// unpacked archive, keep their mode. With Former, each file has the mode that older binaries gave it.
 func (o ArchiveOptions) packedMode(mode fs.FileMode) fs.FileMode {
 	switch {
 	case o.Former:
@@ -279,9 +280,10 @@ type archiver struct {
 // archiveTime is the time of every file in an archive. It is the earliest time that zip can represent.
 var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// addItem adds the item to the archive. The content is the text of a generated file, the target of a symlink, or the
-// content of a file in the directory.
+// addItem adds the item to the archive. The content is the text of a generated file, the target of a symlink,
+// or the content of a file in the directory.
 func (a *archiver) addItem(it item) error {
+	// Only a generated file has a text.
 	if it.mode.IsRegular() && it.text == "" {
 		return a.addFile(it)
 	}
@@ -309,8 +311,9 @@ func newHeader(it item) *zip.FileHeader {
 	return h
 }
 
-// addFile adds a file to the archive. It compresses the file only if a sample shows that compression helps.
-// Otherwise compressed files would grow, and a charm just below the limit could not be archived again.
+// addFile adds a file to the archive. It compresses the file, unless the file's first sampleSize bytes show
+// that compression does not help. Otherwise files that are already compressed would grow, and a charm just
+// below the limit could not be archived again.
 func (a *archiver) addFile(it item) error {
 	f, err := a.root.Open(it.name)
 	if err != nil {

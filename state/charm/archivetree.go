@@ -72,8 +72,8 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	return t, t.addParents()
 }
 
-// addFile adds a file, directory or symlink, and returns an error for other types. If hasBackslashes is true,
-// backslashes in its name stand for slashes.
+// addFile adds a file, directory or symlink. It returns an error for other types, for an invalid name, and for
+// a name that the tree already has. If hasBackslashes is true, backslashes in the name stand for slashes.
 func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	name := f.Name
 	if hasBackslashes {
@@ -100,7 +100,8 @@ func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	}
 
 	if !isOfUnix(f) {
-		// For these systems, package zip returns permissions that let everybody write.
+		// For other systems, package zip can return permissions that let everybody write. mendMode adds the
+		// usual ones.
 		mode &^= fs.ModePerm
 	}
 	t.entries[name] = entry{name: name, mode: mendMode(mode) & keptMode, zip: f}
@@ -177,7 +178,7 @@ func (t *archiveTree) permitPrograms(links *linkResolver) error {
 }
 
 // addParents adds the directories that the archive does not list. It returns an error if a file lies below an
-// entry that is not a directory.
+// entry that is not a directory, or if the tree then has too many files.
 func (t *archiveTree) addParents() error {
 	for _, e := range t.sortedEntries() {
 		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {
@@ -185,6 +186,8 @@ func (t *archiveTree) addParents() error {
 			if known && !parent.mode.IsDir() {
 				return fmt.Errorf("file %q lies in %q, which is not a directory", e.name, dir)
 			}
+			// The parents of a known directory are also known, since sortedEntries returns each directory
+			// before its files.
 			if known {
 				break
 			}
@@ -216,7 +219,8 @@ func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	return modes
 }
 
-// readFile returns the content of a file. It follows symlinks within the archive.
+// readFile returns the content of a file. It follows symlinks within the archive. It returns fs.ErrNotExist if
+// the name leads to a path in the archive that has no regular file.
 func (t *archiveTree) readFile(name string) ([]byte, error) {
 	links, err := t.readLinks()
 	if err != nil {
@@ -239,7 +243,8 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 // maxTargets is the largest size of the targets of all symlinks together, in bytes.
 const maxTargets = 16 << 20
 
-// readLinks returns the targets of all symlinks, by name. It keeps them for later calls.
+// readLinks returns the targets of all symlinks, by name. It keeps them for later calls. It returns an error if
+// a target, or all targets together, are too big.
 func (t *archiveTree) readLinks() (map[string]string, error) {
 	if t.links != nil {
 		return t.links, nil

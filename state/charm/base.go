@@ -51,8 +51,9 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 
 const anyArch = "all"
 
-// platformBases returns the bases under the key "platforms". A platform has the form ARCH or BASE:ARCH, as in
-// arm64 or ubuntu@24.04:arm64. Without a base, it has the base of the charm.
+// platformBases returns the bases under the key "platforms". They are those that a platform lists under
+// "build-for" or, without such a list, the platform's name. Each has the form ARCH or BASE:ARCH, as in arm64
+// or ubuntu@24.04:arm64. Without BASE, it has the base of the charm.
 func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {
 		targets := raw.Platforms[name].BuildFor

@@ -34,9 +34,9 @@ type Charm struct {
 	made  []item                 // files that charmcraft would generate
 }
 
-// ReadDir reads the charm in the directory path, without the files that [Archive] leaves out. It does not
-// check files that it does not read, since the directory of a charm in use can contain sockets and other
-// files.
+// ReadDir reads the charm in the directory path, without the files that .jujuignore and the default rules
+// leave out. It does not check files that it does not read, since the directory of a charm in use can contain
+// sockets and other files.
 func ReadDir(path string) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
@@ -74,8 +74,8 @@ func readDir(root *os.Root, rules ignoreRules) (*Charm, error) {
 	})
 }
 
-// listDir lists the files in the directory, at most MaxFiles. Further files could only affect the charm's
-// dialect.
+// listDir lists the files in the directory, in lexical order, at most MaxFiles. [Archive] returns an error for
+// a charm with more files.
 func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	files := make(map[string]fs.FileMode)
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -121,8 +121,8 @@ func ReadParts(parts map[string]string) (_ *Charm, err error) {
 	return newCharm(files, func(name string) ([]byte, error) { return []byte(parts[name]), nil })
 }
 
-// ReadArchive reads the charm in a zip archive of size bytes. It checks the names in the archive.
-// CheckArchive and Unpack also check everything else.
+// ReadArchive reads the charm in a zip archive of size bytes. It checks the archive's list of files.
+// [CheckArchive] and [Unpack] also check where symlinks lead.
 func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
@@ -138,7 +138,8 @@ func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 	return newCharm(tree.fileModes(), tree.readFile)
 }
 
-// newCharm returns the charm with these files. It calls read for their contents.
+// newCharm reads a charm. files has the types of the charm's files by name, and read returns the content of a
+// file.
 func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
 	if err := c.readMeta(read); err != nil {
@@ -215,8 +216,8 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// readConfig reads config.yaml or, if the charm does not have it, the part of charmcraft.yaml under config. A charm
-// without both keeps an empty Config.
+// readConfig reads config.yaml or, if the charm does not have it, the part of charmcraft.yaml under config. A
+// charm without both keeps an empty Config.
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	file := "config.yaml"
 	key := ""
@@ -303,9 +304,9 @@ func (c *Charm) packageDirs() (dirs []string) {
 	return dirs
 }
 
-// makeFiles adds the files that charmcraft would generate and that the ops library reads, unless the charm has
-// them. They are the parts of charmcraft.yaml as separate files, and the dispatch file, which runs the charm's
-// program.
+// makeFiles adds to c.made the files that charmcraft would generate and that the ops library reads, unless the
+// charm has them. They are the dispatch file, which runs the charm's program, and the contents of
+// charmcraft.yaml as metadata.yaml, config.yaml and actions.yaml.
 func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 	add := func(name, text string, mode fs.FileMode) {
 		if _, exists := c.files[name]; !exists {
@@ -324,6 +325,7 @@ func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 		if err := unmarshalCharm(data, &parts); err != nil {
 			return err
 		}
+		// The keys of metadata.yaml are at the top level of charmcraft.yaml, so the whole file is copied.
 		add("metadata.yaml", string(data), 0o644)
 
 		for _, key := range []string{"config", "actions"} {

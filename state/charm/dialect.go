@@ -36,7 +36,7 @@ func (c *Charm) Dialect() (d Dialect, mark string) {
 		return c.Meta.HookDialect, "its metadata has hook-dialect"
 	}
 	if c.Meta.modern != "" {
-		return Modern, "its metadata has " + c.Meta.modern
+		return Modern, "its metadata has " + c.Meta.modern // the result of modernKey
 	}
 	if name := c.modernFile(); name != "" {
 		return Modern, "it has " + name
@@ -45,8 +45,9 @@ func (c *Charm) Dialect() (d Dialect, mark string) {
 	return Classic, "nothing in the charm requires the modern dialect"
 }
 
-// modernKey returns a key of metadata.yaml that was introduced after 2012, or "" if there is no such key.
-// Lists of series are also from after 2012, while a single series is older.
+// modernKey returns a key of metadata.yaml that was introduced after 2012. Without such a key, it returns "a
+// list of series" if there is one, since a list is also from after 2012, while a single series is older.
+// Otherwise it returns "".
 func modernKey(keys map[string]yaml.Node) string {
 	for _, key := range []string{"assumes", "min-juju-version", "resources", "storage", "containers", "extra-bindings", "devices", "terms"} {
 		if _, ok := keys[key]; ok {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -48,7 +49,8 @@ func (f secretFlags) readContent() (secret.Content, error) {
 		}
 		// Two forms of one key, such as key and key#base64, are different keys of the mapping.
 		if len(content) == before {
-			return nil, console.Usage(fmt.Errorf("cannot read %q: it has two values for key %q", f.File, key))
+			name, _, _ := strings.Cut(key, "#")
+			return nil, console.Usage(fmt.Errorf("cannot read %q: it has two values for key %q", f.File, name))
 		}
 	}
 

@@ -122,8 +122,8 @@ func (claims) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 // IsStopped reports whether the holder is a process on this host that a signal or a debugger has stopped.
 func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 
-// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. It only logs a unit file that
-// this user cannot remove. Such a file is harmless, since its service finds no environment.
+// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. It only logs an error about
+// the unit files. A unit file that stays is harmless, since its service finds no environment.
 func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the model's unit files stay", "error", err)
@@ -152,7 +152,8 @@ func (processes) Running(dir string) (pid int, err error) {
 	return i.PID, err
 }
 
-// Process is like Running. It also returns a process that has started but has not yet locked the directory.
+// Process is like Running. If no process has locked the directory, it looks for an agent of the machine that has not
+// locked it yet, or no longer has the lock. It returns 0 if there is none either.
 func (p processes) Process(dir string) (pid int, err error) {
 	pid, err = p.Running(dir)
 	if err != nil {
@@ -206,7 +207,8 @@ const strayTimeout = 5 * time.Second
 // hooks implements juju.Hooks.
 type hooks struct{}
 
-// Run runs a command as a hook of the unit or, without a unit, of an operator.
+// Run runs a command with the hook tools, as a hook of the unit or, without a unit, for the operator. On the
+// command's PATH, the hook tools and juju are this binary.
 func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {

@@ -53,8 +53,9 @@ type Fetched struct {
 	Links  []string // the applets' names
 }
 
-// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the checksum of content is
-// wrong, or does not fit the name, it writes nothing. It can be repeated.
+// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. It writes nothing and returns an
+// error if f.Name is a path, or does not end with the first eight digits of f.SHA256, or if content has a different
+// checksum. It can be repeated.
 func PutTools(dir string, f Fetched, content io.Reader) error {
 	isFolderName := filepath.Base(f.Name) == f.Name
 	hasSum := len(f.SHA256) >= 8 && strings.HasSuffix(f.Name, "-"+f.SHA256[:8])
@@ -75,8 +76,8 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	return keepTools(dir, f, data, failure)
 }
 
-// keepTools writes the binary data into the directory dir/tools/NAME, and creates the applets' symlinks there. If the
-// binary cannot be written, the error begins with failure.
+// keepTools writes the binary data into the directory dir/tools/NAME, unless that has the same binary already, and
+// creates the applets' symlinks there. If the binary cannot be written, the error begins with failure.
 func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
 	if err := osutil.MkdirAll(folder, 0o755); err != nil {
@@ -100,9 +101,10 @@ func (e Environment) HasTools(name string) bool {
 	return err == nil
 }
 
-// SweepTools removes the directories of tools, except those named in keep and those for which pinned returns true. It
-// leaves alone directories whose name is not that of tools.
-func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
+// SweepTools removes the directories of tools, except those named in keep and those for which isUsed returns true. It
+// leaves alone directories whose name is not that of tools. If it cannot remove a directory, it continues with the next
+// one.
+func (e Environment) SweepTools(keep []string, isUsed func(folder string) bool) error {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
 	if err != nil {
 		return fmt.Errorf("cannot list old tools: %w", err)
@@ -111,7 +113,7 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 	for _, entry := range entries {
 		isKept := slices.Contains(keep, entry.Name()) || !toolsPattern().MatchString(entry.Name())
 		folder := filepath.Join(e.Dir, "tools", entry.Name())
-		if !isKept && !pinned(folder) {
+		if !isKept && !isUsed(folder) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}
@@ -128,7 +130,7 @@ var toolsPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-[0-9a-f]{8}$`)
 })
 
-// linkApplets creates, beside the binary, a symlink to it for each applet.
+// linkApplets creates, beside the binary, a symlink to it for each applet except bijou, which is the binary itself.
 func linkApplets(folder string, applets []string) error {
 	var links []string
 	for _, a := range applets {

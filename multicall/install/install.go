@@ -46,10 +46,10 @@ type removalPlaces struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Remove the unit files from this directory; default: /etc/systemd/system."`
 }
 
-// visit processes the files that the flags select. It calls units for unit files, and links for the symlinks of
-// one directory. Without --dir, it calls links for the default directory only if the flags select neither unit
-// files nor jujud. Before that, the user must confirm question, in which %s stands for the directory, unless --yes
-// is given.
+// visit processes the files that the flags select. It calls units for unit files, and links once for each
+// directory of symlinks. Without --dir, it calls links for the default directory only if the flags select neither
+// unit files nor jujud. Before it does so, the user must confirm question, in which %s stands for the default
+// directory, unless --yes is given.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -84,7 +84,8 @@ func (p places) visit(
 	return links(c.Streams, dir, c.Applets)
 }
 
-// chooseDir returns the directory of --dir or, after the user has confirmed question, the default directory.
+// chooseDir returns the directory of --dir or, after the user has confirmed question, the default directory. With
+// --yes, it does not ask. In question, %s stands for the default directory.
 func (p places) chooseDir(s console.Streams, question string) (string, error) {
 	if p.Dir != "" {
 		return p.Dir, nil
@@ -152,7 +153,7 @@ func confirmDir(s console.Streams, question, dir string) error {
 	return nil
 }
 
-// hintIfNotOnPath prints a hint if the directory is not on PATH.
+// hintIfNotOnPath prints a hint if the directory is not on PATH. It prints none for the directory of jujud.
 func hintIfNotOnPath(s console.Streams, dir string) {
 	// Charms call jujud by its path.
 	if dir == jujudDir {
@@ -170,7 +171,7 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 // makeLinks creates a symlink to this binary in dir for each name, removes symlinks for the names in --without,
 // and prints the outcome. If files of different programs are in the way, it creates the other symlinks, removes
 // none, and returns an error that names all of these files. It returns any other error at once, since that error
-// would repeat for each name. At the end, it prints a hint if dir is not on PATH.
+// would repeat for each name. Once dir exists, it calls hintIfNotOnPath at the end, even after an error.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {
@@ -203,6 +204,7 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	}
 
 	fmt.Fprintf(s.Out, "%s: %d symlinks to %s%s\n", dir, len(names), target, describeOutcomes(outcomes))
+	// Charms call the programs in these two directories, so the operator needs no notes about them.
 	if dir != jujudDir && dir != jujuExecDir {
 		i.printJuju(s, dir)
 		fmt.Fprintln(s.Out, "next: bijou quickstart shows everything on this host; bijou juju bootstrap creates a model")
@@ -231,7 +233,8 @@ func (i Command) removeLeftOut(target, dir string) error {
 	return nil
 }
 
-// describeOutcomes returns, in brackets, how many symlinks were created, replaced or left unchanged.
+// describeOutcomes returns, in parentheses after a space, how many symlinks were created, replaced or left
+// unchanged. It returns "" if there are no symlinks.
 func describeOutcomes(outcomes map[string]int) string {
 	var texts []string
 	for _, outcome := range []string{linked, linkedAnew, linkReplaced, linkedAlready} {
@@ -246,8 +249,8 @@ func describeOutcomes(outcomes map[string]int) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// printJuju prints whether the program juju that a shell finds is bijou's or Canonical's, and how to call the other
-// program. dir is the directory of the symlinks.
+// printJuju prints whether the name juju stands for bijou's program, for a different one such as Canonical's, or for
+// none. It also prints how to call a program that the name does not stand for. dir is the directory of the symlinks.
 func (i Command) printJuju(s console.Streams, dir string) {
 	isLeftOut := slices.Contains(i.Without, "juju")
 	other, isOtherFirst := applet.FindOther("juju")
@@ -276,9 +279,10 @@ const (
 // errForeign is returned if a file of a different program is in the way of a symlink.
 var errForeign = errors.New("the file belongs to another program")
 
-// makeLink makes link a symlink to target, and returns the outcome, such as linked. It returns errForeign if a file of a
-// different program is in the way, unless --force is given.
+// makeLink makes link a symlink to target, and returns the outcome, such as linked. Unless --force is given, it
+// returns an error that wraps errForeign if a file of a different program is in the way.
 func (i Command) makeLink(target, link string) (outcome string, err error) {
+	// link leads to target already, or is target itself.
 	if applet.IsSameFile(target, link) {
 		return i.updateLink(target, link)
 	}
@@ -332,9 +336,10 @@ func (r Removal) Run(c *applet.Call) error {
 	return places(r.removalPlaces).visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
 }
 
-// removeLinks removes the symlinks to this binary from dir, and prints each. It keeps the binary, other files, and
-// symlinks to other binaries. After an error it continues with the next symlink, and returns all errors at the
-// end. It also removes the directory of jujud if that is empty.
+// removeLinks removes from dir the symlinks with these names, and prints each. If a file of that name is not a
+// symlink to this binary, it keeps the file, and prints that too. After an error it continues with the next
+// symlink, and returns all errors at the end. If dir is the directory of jujud and is empty then, it also removes
+// dir.
 func removeLinks(s console.Streams, dir string, names []string) error {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -374,7 +379,8 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	return errors.Join(removeErrs...)
 }
 
-// removeUnitFiles removes the unit files that the flags name, and prints the name of each.
+// removeUnitFiles removes the unit files that the flags select, and prints the path of each. It keeps files that
+// bijou has not created for the same environment or, with --neco, for neco.
 func (r Removal) removeUnitFiles(s console.Streams) error {
 	set, err := places(r.removalPlaces).selectUnits()
 	if err != nil {

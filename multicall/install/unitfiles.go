@@ -22,9 +22,9 @@ type unitSet struct {
 	start string // the names of the units to enable, separated by spaces
 }
 
-// installUnitFiles writes the unit files that the flags select. Unless they are in a directory that systemd does
-// not read, it also prints how to start them, and makes systemd read them. For neco's daemons, it then also
-// creates the directory of their configuration, and prints what to write there.
+// installUnitFiles writes the unit files that the flags select. If they are in [systemd.Dir], it also prints how to
+// start the units, and makes systemd read the files. For neco's daemons, it first creates the directory of their
+// configuration, and prints what to write there.
 func (i Command) installUnitFiles(s console.Streams) error {
 	set, err := i.selectUnits()
 	if err != nil {
@@ -40,7 +40,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return console.Hint(err, unitFileHints(err)...)
 	}
 
-	// systemd does not read a different directory, so there is nothing to start.
+	// systemd may not read a different directory, so do not tell the operator to start the units.
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (p places) selectUnits() (unitSet, error) {
 }
 
 // necoUnits returns the unit files of neco's daemons. Their programs are the symlinks in --dir or, without --dir,
-// those beside this binary, which must exist.
+// those beside this binary. It returns an error if --dir is not given and neco-worker is not beside this binary.
 func (p places) necoUnits() (unitSet, error) {
 	if p.Env != "" || p.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco cannot be used with --env or --machine: neco has no model"))
@@ -127,8 +127,8 @@ func (p places) necoUnits() (unitSet, error) {
 	return unitSet{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
 }
 
-// environmentUnits returns the unit files of an environment, or of the machine that the flags name. The machine's
-// unit file comes first.
+// environmentUnits returns the unit files of an environment. Machine 0's unit file comes first. With --machine, it
+// returns only the unit file of that machine, and a usage error unless the machine's id is a number from 1.
 func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	if p.Machine == "" {
 		return systemd.Units(e)

@@ -62,7 +62,8 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 
-	// The follower reads the actions after each change of an action or of an agent's presence.
+	// The follower reads the actions again after each change of an action or of an agent's presence, and also if
+	// pollTimeout expires.
 	f := follower{
 		o:           w.o,
 		state:       w.state,
@@ -266,8 +267,8 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	return reason, w.cancelRemaining(remaining)
 }
 
-// cancelRemaining cancels the actions, and waits at most cancelTimeout until all actions of w have ended or are
-// stuck. It returns no error if they take longer. It also works after an interrupt.
+// cancelRemaining cancels the actions, and waits until all actions of w have ended or are stuck. Both together
+// take at most cancelTimeout. If only the wait is cut short, it returns no error. It also works after an interrupt.
 func (w *actionWaiter) cancelRemaining(remaining []actions.Action) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()
@@ -306,7 +307,8 @@ func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout 
 
 	err := w.outcomeError(timeout)
 	if format == taskFormat {
-		// Programs written for Juju tell a failed task from a timeout by the prefix of the error.
+		// Programs written for Juju tell a failed task from a timeout by the prefix of the error. An interrupt
+		// counts as a timeout.
 		printErr := printTasks(o, "json", w.actions)
 		if w.allSettled() {
 			return errors.Join(printErr, taskError(err))

@@ -15,8 +15,8 @@ type addSecretCmd struct {
 	secretFlags
 }
 
-// Run adds the secret, with the content as its first revision, and prints its URI. It returns an error if the name
-// cannot be used.
+// Run adds the secret, with the content as its first revision, and prints its URI. It returns a usage error if no
+// content is given, and an error if the name cannot be used.
 func (c addSecretCmd) Run(o *operator) error {
 	content, err := c.readContent()
 	if err != nil {

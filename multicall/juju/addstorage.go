@@ -42,6 +42,6 @@ func (c addStorageCmd) Run(o *operator) error {
 	for _, id := range added {
 		fmt.Fprintf(o.streams.Out, "added storage %s to %s\n", id, c.Unit)
 	}
-	o.noteAffected(untilIdle, c.Unit) // --wait waits until it is idle
+	o.noteAffected(untilIdle, c.Unit) // --wait waits until the unit is idle
 	return nil
 }

@@ -13,7 +13,7 @@ type attachResourceCmd struct {
 	Resources []string `arg:"" name:"name=file" help:"Resources of its charm, each with a file."`
 }
 
-// Run stores the files as the next versions of the resources. It stores all of them or none.
+// Run attaches the files to the service as the next versions of its resources, all of them or none.
 func (c attachResourceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		ch, err := state.Read(o.ctx, s, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })

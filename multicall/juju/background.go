@@ -24,7 +24,8 @@ const (
 )
 
 // startBackground starts the environment's process, and waits until the process has announced itself in the
-// store. It starts nothing if it cannot open the store.
+// store. It starts nothing if it cannot open the store. If the start fails, the error also quotes the end of
+// machine 0's log, as far as that is new.
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		logStart := logSize(e)
@@ -60,7 +61,7 @@ func (o *operator) describeProcess(pid int) string {
 // awaitOther returns the id of the process that runs machine 0, or 0 if no process runs it. If a process is
 // about to run the machine, to switch to a different binary, or to end, awaitOther waits for that process. A
 // second process would be refused until then. awaitOther returns an error if it has to wait longer than
-// startTimeout.
+// startTimeout, or if the operator interrupts the wait.
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -106,7 +107,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	defer cancel()
 
 	for {
-		// Ask this first: if the process ends after this call, the next round notices it.
+		// Call alive before Running: if the process ends in between, the next round notices it.
 		lives := alive()
 		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); err != nil {
 			return 0, err

@@ -34,8 +34,9 @@ type backupCmd struct {
 // in the meantime.
 const maxBackupAttempts = 5
 
-// Run writes the backup, and prints what it contains. If data that Run reads is removed or moved in the
-// meantime, it starts again, up to maxBackupAttempts times. It never starts again if it writes to stdout.
+// Run writes the backup, and prints what it contains and what it leaves out. If data that Run reads is removed or
+// moved in the meantime, it starts again. It makes at most maxBackupAttempts attempts, and only one if it writes to
+// stdout.
 func (c backupCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -75,13 +76,13 @@ type backup struct {
 	o      *operator
 	cmd    backupCmd
 	env    home.Environment
-	header backupfile.Header // the summary of the current attempt
+	header backupfile.Header // describes the backup that the current attempt writes
 }
 
 // writeBackup writes an archive with the state and, as far as the flags select them, credentials, secrets' keys,
-// storage and units' directories. Each attempt starts a new summary in b.header.
+// storage and units' directories. Each attempt starts a new header in b.header.
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
-	// Backup writes the state's keys and blobs, and returns the part of the summary that it knows.
+	// Backup writes the state's keys and blobs, and returns a header for this function to complete.
 	w := backupfile.NewWriter(to)
 	h, err := copying.Backup(b.o.ctx, s, w)
 	if err != nil {
@@ -113,7 +114,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 }
 
 // addCredentials records the state's URL in the header. With --with-credentials, it adds the files that the URL
-// names, such as a client key. Otherwise the header records that they are missing.
+// names, such as a client key. Otherwise the header records that they are missing, if the URL names any.
 func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
 	b.header.State, files, err = b.env.PortableState()
@@ -187,8 +188,8 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	}
 	slices.SortStableFunc(storages, func(x, y state.Storage) int { return charm.CompareUnits(x.Unit, y.Unit) })
 
-	// Each step adds the storages of one unit, since the unit's hooks wait until all of these are copied. After the
-	// sort, they are the first n of the remaining ones.
+	// Each step adds all storages of one unit, or of none, so that the unit's hooks have to wait only once. Since the
+	// storages are sorted by unit, these are the first n of the remaining ones.
 	var packed []string
 	for remaining := storages; len(remaining) > 0; {
 		n := 1
@@ -224,8 +225,8 @@ var errStorageMoved = errors.New("storage moved to a different unit while it was
 
 // addUnitStorage adds the contents of storages that all belong to the same unit, or to no unit. It returns
 // the ids of the storage that it added, and records in the backup's header why it leaves out other storage.
-// No hook of the unit runs during the copy. It returns errStorageMoved if a storage has moved to a different
-// unit, or an agent of the unit has started in the meantime.
+// It holds back the unit's hooks during the copy. It returns an error that wraps errStorageMoved if, in the
+// meantime, a storage was removed or moved to a different unit, or hooks of the unit may have run.
 func (b *backup) addUnitStorage(
 	s *state.State,
 	w *backupfile.Writer,
@@ -282,8 +283,8 @@ func (b *backup) findStorageFolders(storages []state.Storage) map[string]string 
 	return folders
 }
 
-// checkNotMoved reads the storages again. It returns errStorageMoved if one of them is gone, or belongs to a
-// different unit now. A unit may also have attached a storage that belonged to no unit.
+// checkNotMoved reads the storages again. It returns an error that wraps errStorageMoved if one of them is gone, or
+// belongs to a different unit now. A unit may also have attached a storage that belonged to no unit.
 func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
 	now, err := state.Read(b.o.ctx, s, (*state.View).Storages)
 	if err != nil {
@@ -367,7 +368,8 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 	case s.Pool == charm.PoolTmpFS:
 		return "", "it is in memory"
 	case s.Machine != "0" && b.env.Provider != state.ProviderLocal:
-		// With the provider local, all machines are on this host. With any other, only machine 0 is.
+		// With the provider local, all machines have their directories below the environment's. With any other, only
+		// machine 0 is sure to.
 		return "", "it is on machine " + s.Machine + ", not on this host"
 	case !s.Made:
 		return "", "it does not exist yet"

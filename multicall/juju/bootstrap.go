@@ -42,8 +42,8 @@ type bootstrapCmd struct {
 	config map[string]string // the settings of Config, under the environment's own keys
 }
 
-// Run creates the environment and starts its background process. If this fails, it removes everything that it
-// has created. It returns an error, and removes nothing, if the environment exists already.
+// Run creates the environment and starts its background process. If this fails, it removes what it has created, as
+// far as it can. It returns an error, and removes nothing, if the environment exists already.
 func (c bootstrapCmd) Run(o *operator) error {
 	// `juju add-model NAME PROVIDER` has the arguments of bootstrap in the other order.
 	if slices.Contains(o.args, "add-model") {
@@ -63,7 +63,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 		return err
 	}
 	c.config = nativeSettings(c.config) // under bijou's keys instead of Juju's
-	o.noteJujuSettings(c.config)        // prints which of them have no effect
+	o.noteJujuSettings(c.config)        // prints which are Juju's, and have no effect
 
 	e, err := c.newEnvironment(o)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 // create inspects the provider, and creates the environment. After an error, it removes everything that it has
 // created, and the environment's directory.
 func (b *bootstrap) create() error {
-	// Until run begins, there is only the directory, which Lock has created.
+	// Until run begins, this command has created nothing except the directory, which Lock creates.
 	var err error
 	if b.defaults, err = b.o.home.Defaults(); err != nil {
 		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err), b.lock.Remove())
@@ -108,15 +108,15 @@ func (b *bootstrap) create() error {
 // resolveCloud replaces Juju's name for this host with the provider local, and prints a note about it. It
 // returns an error for the names of Juju's other clouds. It leaves any other provider unchanged.
 func (c *bootstrapCmd) resolveCloud(o *operator) error {
-	nspawn := "to use containers of this host: juju bootstrap nspawn"
+	nspawnHint := "to use containers of this host: juju bootstrap nspawn"
 	// Juju's users may append a region, as in aws/us-east-1.
 	cloud, _, _ := strings.Cut(c.Provider, "/")
 	switch cloud {
 	case "localhost":
 		c.Provider = state.ProviderLocal
-		o.note("note: localhost means the provider local, whose units run on this host; %s", nspawn)
+		o.note("note: localhost means the provider local, whose units run on this host; %s", nspawnHint)
 	case "lxd", "lxc", "docker":
-		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q", cloud)), nspawn)
+		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q", cloud)), nspawnHint)
 	case "manual", "maas", "aws", "azure", "gce", "google", "openstack", "vsphere", "oracle", "equinix",
 		"k8s", "kubernetes", "microk8s", "aks", "eks", "gke":
 		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q: bijou has no clouds and no clusters", cloud)),
@@ -160,7 +160,8 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 }
 
 // stateURL returns the URL of the new environment's state, by default the URL of a file in the environment's
-// directory. It makes the path of a SQLite URL absolute, since processes in other directories open it.
+// directory. It makes the path of a SQLite URL absolute, since processes in other directories open it. It returns a
+// usage error for a store in memory.
 func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {
 		return "sqlite:" + e.StateFile(), nil
@@ -229,7 +230,7 @@ func (b *bootstrap) run() error {
 	if b.restore == nil && len(b.defaults) > 0 {
 		b.o.note("  defaults of this host: %s", describeDefaults(b.defaults))
 	}
-	b.o.warnOfStore(b.env.State)
+	b.o.warnOfStore(b.env.State) // about faults of etcd's servers
 	if err := osutil.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
 		return fmt.Errorf("cannot create the machine's directory: %w", err)
 	}
@@ -256,7 +257,7 @@ func (b *bootstrap) run() error {
 		b.o.note("model %q is ready; units run on this host without isolation", b.env.Name)
 	}
 
-	b.o.noteReboot(b.env)
+	b.o.noteReboot(b.env) // prints whether the environment starts again after a reboot
 	return nil
 }
 
@@ -302,8 +303,8 @@ func (b *bootstrap) environmentRecord() state.Environment {
 	}
 }
 
-// createState creates the environment's store and, if they do not exist, the keys of its secrets. If a backup
-// is given, createState restores it into the store.
+// createState creates the environment's store and, if the environment has none yet, a key for its secrets. If a
+// backup is given, createState restores it into the store.
 func (b *bootstrap) createState() error {
 	if err := osutil.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot create the state's directory: %w", err)
@@ -330,7 +331,7 @@ func (b *bootstrap) createState() error {
 }
 
 // restoreState restores the backup into the store. If an earlier call has completely restored the state,
-// restoreState keeps that state and restores only the files, unless --replace is given.
+// restoreState keeps that state, updates only its tools, and restores the files, unless --replace is given.
 func (b *bootstrap) restoreState() error {
 	uuid, err := b.restore.findWhole(b.env)
 	if err != nil {
@@ -347,8 +348,8 @@ func (b *bootstrap) restoreState() error {
 	}
 	// The earlier call may have unpacked the content already. The ids that unpackStorage returns are only
 	// needed to restore the state, which the earlier call has done.
-	const mayBeThere = true
-	if _, err := b.restore.unpackStorage(b.env, mayBeThere); err != nil {
+	const mayHaveFiles = true
+	if _, err := b.restore.unpackStorage(b.env, mayHaveFiles); err != nil {
 		return err
 	}
 	if err := b.restore.takeSecretKeys(b.env); err != nil { // writes the keys of the backup and of --key
@@ -370,11 +371,14 @@ func (b *bootstrap) restoreState() error {
 	return b.restore.noteStorage(b.env)
 }
 
-// undo removes everything that a failed bootstrap has created: its agent, its store and its directory.
+// undo ends the agent of a failed bootstrap, and removes the store, if the bootstrap has created it, and the
+// directory. It stops at the first error.
 func (b *bootstrap) undo() error {
-	// The agent must end first, since it uses the store and the directory.
+	// This context stays valid if the operator has interrupted the bootstrap.
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()
+
+	// The agent must end first, since it uses the store and the directory.
 	if err := b.o.parts.Processes.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
 		return err
 	}

@@ -281,8 +281,8 @@ func (t Txn) Size() (n int) {
 	return n
 }
 
-// Check returns ErrTooLarge if the transaction exceeds a limit. It returns a different error if a key is empty or
-// occurs in two operations. The stores' Commit calls it first.
+// Check returns ErrTooLarge if the transaction exceeds a limit. It returns a different error if an operation's
+// key is empty or occurs in two operations. The stores' Commit calls it before it writes anything.
 func (t Txn) Check() error {
 	if size := t.Size(); len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
 		err := fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes; the limits are %d, %d and %d",
@@ -291,6 +291,7 @@ func (t Txn) Check() error {
 			return err
 		}
 
+		// The largest value is probably the reason, so name its key.
 		largest := slices.MaxFunc(t.Ops, func(a, b Op) int { return cmp.Compare(len(a.Value), len(b.Value)) })
 		return fmt.Errorf("%w; the largest value is that of %q, with %d bytes", err, largest.Key, len(largest.Value))
 	}

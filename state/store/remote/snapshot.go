@@ -37,13 +37,14 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
-// Get reads one key, unless Prefetch has read it. It returns ErrDenied if the process has no right to read
-// the key.
+// Get returns one key. It asks the gateway, unless Prefetch has read the key. It returns ErrDenied if the
+// process has no right to read the key.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if kv, ok := s.fetched[key]; ok {
-		return kv, kv.Revision != 0, s.checkUsable(ctx)
+		exists := kv.Revision != 0
+		return kv, exists, s.checkUsable(ctx)
 	}
 
 	read, err := s.read(ctx, &protocol.ReadRequest{Keys: [][]byte{[]byte(key)}})
@@ -60,17 +61,18 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 	return read.found[0], true, nil
 }
 
-// maxPrefetched is how many keys are read with one request.
+// maxPrefetched is the largest number of keys that Prefetch reads with one request.
 const maxPrefetched = 256
 
-// Prefetch reads the keys in as few requests as possible, and keeps them for Get. If it is the snapshot's
-// first read, it also reads the first of the lists, for List. Prefetch skips keys and lists that the process
-// has no right to read. Get and List then return the error.
+// Prefetch reads the keys, up to maxPrefetched with each request, and keeps them for Get. If it is the
+// snapshot's first read, it also reads the first of the lists, for List. Prefetch ignores the other lists. It
+// skips keys and a list that the process has no right to read. Get and List then return the error.
 func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// The list and the first keys fit into one request. The remaining keys follow below.
+	// The list and the first keys fit into one request. The remaining keys follow below. Only the first request
+	// has a list, since the snapshot is lost if the list of a later request is denied.
 	keys := next.Keys
 	if s.revision == 0 && len(next.Prefixes) > 0 {
 		n := min(len(keys), maxPrefetched)
@@ -103,7 +105,8 @@ func (s *snapshot) prefetchWithList(ctx context.Context, keys []string, prefix s
 		return err
 	}
 
-	// The answer has the keys that exist, and after them the list. A key that is also in the list occurs twice.
+	// The answer has the requested keys that exist, and after them the list. A requested key that is also in
+	// the list occurs twice.
 	listed := slices.DeleteFunc(slices.Clone(read.found), func(kv store.KV) bool { return !strings.HasPrefix(kv.Key, prefix) })
 	slices.SortFunc(listed, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
 	listed = slices.CompactFunc(listed, func(a, b store.KV) bool { return a.Key == b.Key })
@@ -113,13 +116,15 @@ func (s *snapshot) prefetchWithList(ctx context.Context, keys []string, prefix s
 	return nil
 }
 
-// keepFetched keeps the answer to a request for the keys, for later calls of Get.
+// keepFetched keeps the answer to a request for the keys, for later calls of Get. If the request also had a
+// list, it also keeps the keys of the list.
 func (s *snapshot) keepFetched(keys []string, read answer) {
 	if s.fetched == nil {
 		s.fetched = map[string]store.KV{}
 	}
 
-	// A key that was not found is kept as absent. For a denied key, Get must return the error.
+	// Keep each requested key as absent first. The keys that exist follow. A denied key is not kept, so that Get
+	// asks the gateway, and returns the error.
 	for _, key := range keys {
 		if !slices.Contains(read.denied, key) {
 			s.fetched[key] = store.KV{Key: key}
@@ -189,9 +194,10 @@ type answer struct {
 }
 
 // read sends a request to the gateway. It repeats the first request, which fixes the snapshot's revision,
-// until the gateway answers. If a later request fails, the snapshot is lost, since a restarted gateway does
-// not have the revision. read returns ErrHistoryLost if the snapshot is lost, and ErrDenied if the process
-// has no right to read the request's list. The caller holds s.mu.
+// until the gateway answers, for at most callTimeout. If a later request fails for any reason, the snapshot is
+// lost, since its call of Read has ended, and a new call would fix a new revision. read returns
+// ErrHistoryLost if the snapshot was lost before, or if a broken connection loses it now. It returns ErrDenied
+// if the process has no right to read the request's list. The caller holds s.mu.
 func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return answer{}, err
@@ -216,7 +222,7 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 	}
 
 	// If the connection broke, the caller can begin again with a new snapshot. If the time was over, the gateway
-	// does not answer, and storeError says so.
+	// does not answer, and storeError says so. storeError also translates the gateway's own errors.
 	s.lost = true
 	if isTransient(err) && bound.Err() == nil {
 		return answer{}, store.ErrHistoryLost
@@ -233,9 +239,10 @@ func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a an
 		}
 	}()
 
+	before := s.d.seen.Load()
+
 	// The stream has its own context, since later reads use the stream after this read's ctx has ended. Only
 	// during a call that uses the stream, the end of ctx cancels it.
-	before := s.d.seen.Load()
 	if s.cancel == nil {
 		var streamCtx context.Context
 		streamCtx, s.cancel = context.WithCancel(s.d.Context())
@@ -262,7 +269,8 @@ func stopCancel(ctx context.Context, stop func() bool, err error) error {
 }
 
 // exchange sends a request on the snapshot's stream, and collects the parts of its answer. The first answer
-// fixes the snapshot's revision. before is the newest revision that was known before the request.
+// fixes the snapshot's revision. before is the newest revision that was known before the request. If the first
+// answer is from an older revision, exchange returns an error that wraps errOlder.
 func (s *snapshot) exchange(before int64, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.stream.Send(request); err != nil {
 		// Recv returns the reason.

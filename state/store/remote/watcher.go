@@ -41,7 +41,8 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 	return w, nil
 }
 
-// Next returns the next batch that follow has queued. It waits if the queue is empty.
+// Next returns the next batch that follow has queued. If the queue is empty, it waits, or returns the error
+// with which follow has ended.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()
@@ -77,14 +78,16 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 
 func (w *watcher) Close() { w.Cancel() }
 
-// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks. If the
-// gateway serves an older copy of the store in two calls in a row, the store is gone.
+// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks. Any other
+// error of a call ends follow, and Next returns it. If the gateway serves an older copy of the store in two
+// calls in a row, follow marks the store as gone. One such call does not prove that the store was replaced.
 func (w *watcher) follow() {
 	previousWasOlder := false
 	for n := 0; ; n++ {
 		from := w.position
 		err := w.followOnce()
 		if w.CheckUsable(context.Background()) != nil {
+			// Next notices this itself.
 			return
 		}
 
@@ -99,8 +102,8 @@ func (w *watcher) follow() {
 			return
 		}
 
-		// A call that has delivered changes worked, so the next one starts without a long delay. n counts the calls
-		// in a row that have delivered nothing.
+		// A call that has delivered changes worked, so the next one starts without a long delay. n is 0 after
+		// such a call, and grows with each call that delivers nothing.
 		if w.position > from {
 			n = 0
 		}

@@ -47,9 +47,9 @@ const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 // maxReadCommits is the largest number of commits that one read of the log returns.
 const maxReadCommits = 256
 
-// readLog reads the first maxReadCommits commits after the revision that have a wanted key. Their batches
-// have only the wanted keys. If the log was trimmed beyond the revision, commits after the revision are
-// missing from the log: s.trimmed is then greater than after, and the caller must not use the batches.
+// readLog reads the log after the revision, up to the first maxReadCommits commits that have a wanted key. The
+// batches have only the wanted keys. If the log was trimmed beyond the revision, commits after the revision
+// are missing from the log: s.trimmed is then greater than after, and the caller must not use the batches.
 func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) bool) (s logSegment, err error) {
 	c, err := d.readers.get(ctx)
 	if err != nil {

@@ -169,7 +169,8 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	default:
 	}
 
-	// If ctx is done, stop waiting: newConn then returns ctx's error.
+	// Wait while the pool is full, unless no connection comes back or ctx is done. If ctx is done, newConn
+	// returns ctx's error.
 	isStalled := false
 	for !p.reserve(isStalled || ctx.Err() != nil) {
 		putsBefore := p.puts.Load()

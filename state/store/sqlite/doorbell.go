@@ -23,8 +23,8 @@ type doorbell struct {
 
 func newDoorbell(storePath string) *doorbell { return &doorbell{path: storePath + "-bell"} }
 
-// ring writes to the bell's file, which wakes other processes that have the store open. If it fails, they notice the
-// commit at their next poll.
+// ring writes to the bell's file, which wakes other processes that have the store open. If it fails, they
+// notice the commit at their next poll.
 func (b *doorbell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,8 +40,9 @@ func (b *doorbell) ring() {
 }
 
 // listen starts a goroutine that calls the function heard after a ring from any process, and the function
-// touched after one of the files in others was written or removed. A second call does nothing. If the bell
-// cannot be watched, listen does nothing, and the next call tries again.
+// touched after one of the files in others was written or removed. listen also calls touched once itself. If
+// the bell is already watched, it does nothing. If the bell cannot be watched, it does nothing, and the next
+// call tries again.
 func (b *doorbell) listen(heard, touched func(), others ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,8 +86,8 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-// forwardEvents calls the function heard for events of the bell's file, and the function touched for events
-// of other files. It returns when the watcher is closed.
+// forwardEvents calls the function heard for events of the bell's file and for errors of the watcher, and the
+// function touched for events of other files. It returns when the watcher is closed.
 func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 	for {
 		select {
@@ -105,7 +106,7 @@ func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 			if !ok {
 				return
 			}
-			// Events may be lost.
+			// Events may be lost, and a ring may be one of them.
 			heard()
 		}
 	}

@@ -153,8 +153,9 @@ func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, e
 	return g, err
 }
 
-// begin reads the position of the content and the identities of the log and its index. Its first query makes
-// SQLite create these files if they do not exist.
+// begin checks the format of the store, and reads the position of its content and the identities of the log and
+// the log's index. Its first query makes SQLite create these two files if they do not exist. begin returns
+// ErrStoreGone if the store is removed or replaced at the same time.
 func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	if err := checkFormat(c); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 		return err
 	}
 
-	// After the query the files exist, unless the store was removed in the meantime.
+	// After the first query both files exist, unless the store was removed in the meantime.
 	if g.log, err = identify(g.logPath); err != nil {
 		return store.ErrStoreGone
 	}
@@ -184,14 +185,16 @@ func (g *guard) checkFiles() error {
 }
 
 // stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the main
-// file and the log. It returns ErrStoreGone if the store was removed or replaced. If a file was replaced, it
-// also leaves the mark that keeps other processes from opening the store.
+// file and the log. It returns ErrStoreGone if a file is missing or is a different one. In that case it also
+// leaves the mark that keeps other processes from opening the store, unless the whole store was removed, or
+// removed and created again.
 func (g *guard) stampFiles() (fileStamps, error) {
 	// A log that cannot be examined counts as a different one.
 	log, logStat, err := statFile(g.logPath)
 	sameLog := err == nil && log == g.log
 	sameShm := isSame(g.shm, g.shmPath)
-	// A removal of the store begins with the main file. So this file is checked last.
+	// Remove deletes the main file first. So check this file last: if Remove has deleted another file, the main
+	// file is already missing.
 	main, mainStat, err := statFile(g.file.path)
 
 	switch {
@@ -225,9 +228,10 @@ func (g *guard) stampFiles() (fileStamps, error) {
 	return fileStamps{main: stampOf(mainStat), log: stampOf(logStat)}, nil
 }
 
-// admit checks, during a write transaction, that the newest commit descends from the content that this
-// process has seen, and records it as seen. newest is that commit's position. admit returns ErrStoreGone if the
-// store was removed or replaced. The transaction must then write nothing.
+// admit checks, during a write transaction, that the store's files are the ones that were opened, and that
+// their content descends from the content that this process has seen. newest is the position of the newest
+// commit, which admit records as seen. admit returns ErrStoreGone if the store was removed or replaced. The
+// transaction must then write nothing.
 func (g *guard) admit(ctx context.Context, newest position) error {
 	current, err := g.stampFiles()
 	if err != nil {
@@ -254,7 +258,8 @@ func (g *guard) committed(newest position) {
 }
 
 // checkContent compares the store's current content with the content that the guard has seen. It returns
-// ErrStoreGone if the store was replaced. After any other error it is unknown whether the store was replaced.
+// ErrStoreGone if the store was removed or replaced. If it cannot compare the content, for example after an
+// error of the disk, it returns nil, and the next call compares again.
 func (g *guard) checkContent(ctx context.Context) error {
 	g.reading.Lock()
 	defer g.reading.Unlock()
@@ -345,9 +350,9 @@ const (
 	mainReadsPause = 5 * time.Millisecond
 )
 
-// checkMain checks that the content of the main file descends from the content at the previous check. stamp
-// is the file's current stamp. checkMain returns ErrStoreGone if the content was replaced. It returns nil if
-// it cannot read the file.
+// checkMain reads the main file, checks that its content descends from the content at the previous successful
+// read, and records its position and stamp. stamp is the file's current stamp. checkMain returns ErrStoreGone if
+// the content was replaced. It returns nil if it cannot read the file, or if no earlier read was successful.
 func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	for range mainReads {
 		found, err := readMainFile(ctx, g.file.path)
@@ -355,6 +360,7 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 			// The next poll reads the file again.
 			return nil
 		}
+		// recordMain refuses a position that does not descend from the recorded one.
 		if err == nil && g.recordMain(found, stamp) {
 			return nil
 		}
@@ -423,9 +429,9 @@ const (
 	otherMainFile
 )
 
-// replaced records that the store was replaced, and returns a [*store.Replaced] in which What is what. It
+// replaced records that the store was replaced, and returns a [*store.Replaced] with the given sentence. It
 // leaves a mark beside the store, so that no process opens the store before an operator has decided which
-// content to keep.
+// content to keep. If it cannot leave the mark, it logs a warning.
 func (g *guard) replaced(what string, main mainFile) error {
 	logIsAlien := main == otherMainFile
 	g.mu.Lock()
@@ -435,6 +441,7 @@ func (g *guard) replaced(what string, main mainFile) error {
 
 	r := &store.Replaced{What: what, Remove: []string{g.file.path + markSuffix}}
 	if logIsAlien {
+		// This log must not be used with the present main file.
 		r.Remove = append(r.Remove, g.logPath, g.shmPath)
 	}
 	if err := leaveMark(g.file.path, r); err != nil {

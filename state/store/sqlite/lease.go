@@ -17,8 +17,10 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Lease inserts a row into the lease table, and refreshes it until the lease is closed or the process exits.
+// Lease inserts a row into the lease table, and keeps refreshing it until the lease is closed or lost, or the
+// process exits.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	// The table has the TTL in milliseconds.
 	ttl = max(ttl, time.Millisecond)
 	id, requested, err := d.grantLease(ctx, ttl, d.self())
 	if err != nil {
@@ -87,8 +89,8 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 	return n > 0, err
 }
 
-// refreshLease increments the lease's counter. For a lease without an owner, refreshLease also writes the
-// time. It returns the number of refreshed rows.
+// refreshLease increments the lease's counter. For a lease without an owner, whose pid is 0, refreshLease also
+// writes a refreshMark with the current time. It returns the number of refreshed rows.
 func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
 	var counter, pid int64
 	found, err := t.c.queryRow("SELECT counter, pid FROM lease WHERE id = ?", []any{int64(id)}, &counter, &pid)
@@ -220,6 +222,7 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	for _, r := range rows {
 		observed[r.id] = s.observeLease(r, now)
 		self := s.d.self()
+		// age needs earlier rounds. The other two checks do not.
 		isAlive := observed[r.id].age < r.ttl && !r.owner.isProvablyDead(self) && !r.isExpired(self)
 		if isAlive {
 			continue
@@ -299,7 +302,8 @@ func currentOwner() leaseOwner {
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
 	o.boot = osutil.BootID()
 
-	// If /proc shows a different pid namespace, the same number names a different process there.
+	// If /proc shows a different pid namespace, the same number names a different process there. start then
+	// stays empty.
 	self, _ := os.Readlink("/proc/self")
 	procShowsOwnPID := self == fmt.Sprint(o.pid)
 	stat, err := osutil.ReadProcStat(o.pid)
@@ -312,7 +316,8 @@ func currentOwner() leaseOwner {
 // isProvablyDead reports whether this process, self, can prove that the owner is dead. It can prove this only
 // if both are in the same pid namespace, since a container on the same host has different pids, and can have
 // a different boot id. The owner is dead if the boot id has changed, since the host was then rebooted. It is
-// also dead if its pid is free, or belongs to a zombie or to a process with a different start time.
+// also dead if its pid is free. If the start times of both are known, it is also dead if its pid belongs to a
+// zombie or to a process with a different start time.
 func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false
@@ -323,6 +328,7 @@ func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if errors.Is(unix.Kill(o.pid, 0), unix.ESRCH) {
 		return true
 	}
+	// Without its own start time, this process cannot rely on /proc: see currentOwner.
 	if o.start == "" || self.start == "" {
 		return false
 	}

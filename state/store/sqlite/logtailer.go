@@ -22,12 +22,12 @@ type logTailer struct {
 	wakeup  chan struct{} // signalled after a commit; one buffered signal is enough for any number of commits
 	touched chan struct{} // signalled after a change of the store's files; buffered likewise
 
-	mu       sync.Mutex
-	position int64         // the last commit that was delivered; meaningless without watchers
-	recent   []store.Batch // the last commits that were delivered
-	from     int64         // the commit before the first in recent
-	watchers map[*watcher]bool
-	index    handle.WatcherIndex[*watcher]
+	mu           sync.Mutex
+	position     int64         // the last commit that was delivered; meaningless without watchers
+	recent       []store.Batch // the last commits that were delivered
+	beforeRecent int64         // the commit before the first in recent
+	watchers     map[*watcher]bool
+	index        handle.WatcherIndex[*watcher]
 }
 
 // newLogTailer returns a tailer without watchers. The caller must start run.
@@ -59,8 +59,9 @@ func signal(c chan struct{}) {
 // checkpoint writes the file many times, and one check after these writes is enough.
 const checkPause = 2 * time.Millisecond
 
-// run delivers new commits to the watchers until the store is closed or gone. It reads the log after each ring or
-// commit, shortly after the files were touched, and at every poll.
+// run delivers new commits to the watchers until the store is closed, or a check finds that it is gone. It reads
+// the log after each ring or commit, shortly after the files were touched, and at every poll. In the last two
+// cases it first checks the store's content.
 func (t *logTailer) run() {
 	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
@@ -94,9 +95,9 @@ func (t *logTailer) run() {
 	}
 }
 
-// deliverNew delivers the next segment of the log to the watchers, and reports whether the log has more. It
-// ignores an error, since the next poll tries again, and users of the store see a lasting error in their
-// snapshots.
+// deliverNew delivers the next segment of the log to the watchers, and reports whether the log has more. If
+// there are no watchers, it reads nothing and returns false. It ignores an error, since the next poll tries
+// again, and users of the store see a lasting error in their snapshots.
 func (t *logTailer) deliverNew() (more bool) {
 	t.mu.Lock()
 	from := t.position
@@ -146,7 +147,7 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 	t.position = s.end
 	t.recent = append(t.recent, s.batches...)
 	if excess := len(t.recent) - maxRecentBatches; excess > 0 {
-		t.from = t.recent[excess-1].Revision
+		t.beforeRecent = t.recent[excess-1].Revision
 		t.recent = t.recent[excess:]
 	}
 }
@@ -162,9 +163,9 @@ const (
 	readToItsEnd                   // the watcher has just read the log to its end
 )
 
-// addWatcher adds a watcher that has all changes up to position. If the tailer does not have the changes after
-// position, or if the watcher is closed, addWatcher adds nothing and returns false. An open watcher must then
-// continue to read the log.
+// addWatcher adds a watcher that has all changes up to position. It adds nothing and returns false if the
+// tailer does not have the changes after position, if the tailer has no watchers and this one has not read the
+// log to its end, or if the watcher is closed. An open watcher must then continue to read the log.
 func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool {
 	// Listen from the first watcher on. Later calls do nothing, unless the earlier ones have failed.
 	t.d.doorbell.listen(t.wakeUp, t.checkSoon, t.d.file.path, t.d.guard.shmPath)
@@ -182,9 +183,9 @@ func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool
 		}
 		t.position = position
 		t.recent = nil
-		t.from = position
+		t.beforeRecent = position
 	}
-	if position < t.from {
+	if position < t.beforeRecent {
 		return false
 	}
 

@@ -81,7 +81,7 @@ func TestJoinBehind(t *testing.T) {
 		tailer.deliverSegment(9+n, logSegment{end: 10 + n, batches: []store.Batch{newBatch(10+n, "e")}})
 	}
 	if len(tailer.recent) != maxRecentBatches || tailer.addWatcher(newTestWatcher("d"), 8, readToItsEnd) || !tailer.addWatcher(newTestWatcher("d"), 9, readToItsEnd) {
-		t.Errorf("%d commits are remembered, after %d", len(tailer.recent), tailer.from)
+		t.Errorf("%d commits are remembered, after %d", len(tailer.recent), tailer.beforeRecent)
 	}
 }
 

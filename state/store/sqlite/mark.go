@@ -59,7 +59,7 @@ func showMark(path string, data []byte) error {
 }
 
 // checkMark returns a [*store.Replaced] if a process has left a mark for this file. It returns nil if there
-// is no mark, or if the mark is for a different file.
+// is no mark, or if the mark is for a different file, and a different error if it cannot read the mark.
 func checkMark(file storeFile) error {
 	path := file.path + markSuffix
 	data, err := os.ReadFile(path)

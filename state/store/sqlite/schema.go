@@ -39,7 +39,8 @@ func Create(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	// This only saves work. publishDraft does not replace a file that appears later.
+	// Stop before publishDraft, which would remove the log of the existing store. publishDraft itself does not
+	// replace a file that appears later.
 	if _, err := os.Lstat(absolute); err == nil {
 		return store.ErrExists
 	}
@@ -50,6 +51,7 @@ func Create(ctx context.Context, path string) (err error) {
 	}
 	draft.Close()
 
+	// publishDraft gives the file a second name, which stays.
 	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
 	if err := writeSchema(ctx, draft.Name()); err != nil {
 		return err
@@ -68,8 +70,8 @@ func writeSchema(ctx context.Context, path string) error {
 	return errors.Join(storeError(err), draft.Close())
 }
 
-// publishDraft makes the finished store in the file draft available at path. It returns ErrExists if there is
-// a file at path.
+// publishDraft makes the finished store in the file draft available at path. It first removes a log, the log's
+// index and a mark beside path. It returns ErrExists if there is a file at path.
 func publishDraft(draft, path string) error {
 	// A deleted store may have left its log, which SQLite would replay into the new store.
 	if err := removeAll(path+"-wal", path+"-shm", path+markSuffix); err != nil {

@@ -28,7 +28,8 @@ func (h *Held) Error() string {
 // SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory, which
 // it creates in the directory "set-aside" beside the store. It returns the new directory, or "" if the store
 // does not exist or was not replaced. It returns a [*Held] if a process that this user can inspect has one of
-// the files open. If it was interrupted, a second call moves the remaining files.
+// the files open. If it was interrupted before it moved the main file, a second call moves the remaining files.
+// If it was interrupted after that, only the mark remains, which Create removes.
 func SetAsideReplaced(path string) (directory string, err error) {
 	file, err := findStoreFile(path)
 	if errors.Is(err, store.ErrNoStore) {
@@ -45,7 +46,7 @@ func SetAsideReplaced(path string) (directory string, err error) {
 	}
 
 	// Move the mark last, since it keeps other processes from opening the store. Move the main file after its
-	// log and the other files that belong to it.
+	// log and the other files that belong to it, since a second call needs the main file to continue.
 	files := []string{
 		file.path + "-wal",
 		file.path + "-shm",
@@ -98,8 +99,8 @@ func makeAside(path string) (string, error) {
 	}
 }
 
-// findHolder returns the pid of a process that has one of the files open, or 0 if there is none. Files that
-// were removed or replaced since they were opened also count.
+// findHolder returns the pid of a process that has one of the files open, or 0 if there is none among the
+// processes that this user can inspect. Files that were removed or replaced since they were opened also count.
 func findHolder(files []string) int {
 	// Glob fails only for a bad pattern.
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")

@@ -186,14 +186,14 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.apply(txn) })
 }
 
-// Close ends the goroutines and closes the connections. If the store was replaced, it keeps the connections
-// open.
+// Close revokes the leases, ends the goroutines, and closes the connections. If the store was replaced, it can
+// keep the connections open: see mustNotWriteBack.
 func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
 		if d.guard.mustNotWriteBack() {
 			// The connections stay open until the process exits. Closing the last connection would write the
-			// log back.
+			// log into the main file.
 			return
 		}
 

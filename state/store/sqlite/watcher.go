@@ -73,9 +73,9 @@ func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	return store.Batch{}, false, w.live
 }
 
-// catchUp adds the watcher to the tailer. If the tailer is too far ahead, catchUp first reads the next
-// changes from the log, and adds the watcher only if these were the last. It returns ErrHistoryLost if the
-// log no longer has all changes that the watcher needs.
+// catchUp adds the watcher to the tailer. If the tailer refuses the watcher, catchUp reads the next changes
+// from the log. If it has then read the log to its end, it asks the tailer again. It returns ErrHistoryLost
+// if the log no longer has all changes that the watcher needs.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
@@ -97,7 +97,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.position = s.end
 	w.mu.Unlock()
 	if !s.more {
-		// If the tailer refuses the watcher, the next call of catchUp continues to read the log.
+		// If the tailer refuses the watcher again, the next call of catchUp continues to read the log.
 		w.d.tailer.addWatcher(w, s.end, readToItsEnd)
 	}
 	return nil

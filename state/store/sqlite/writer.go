@@ -60,7 +60,8 @@ func (r refusal) Unwrap() error { return r.error }
 
 // runJob passes a job to the writer, and blocks until its changes are durable. It returns the result of run.
 // If ctx ends before the writer has started the job, runJob returns ctx's error, which is also ErrAway after
-// a deadline, and run is not called.
+// a deadline, and run is not called. If the store is closed before the writer has received the job, runJob
+// returns ErrClosed.
 func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
 	j := &job{run: run, done: make(chan struct{})}
 	select {
@@ -152,7 +153,8 @@ func (w *writer) commitGroup(group []*job) {
 }
 
 // tryGroup runs the jobs in one transaction, and returns the transaction. It sets the results of the jobs,
-// and the errors of refused jobs. If it returns an error, all other jobs have failed with that error.
+// and the errors of refused jobs. If it returns an error, all other jobs have failed, and the caller must set
+// their errors.
 func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
 		return nil, w.d.explain(err)
@@ -176,8 +178,9 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 }
 
 // writeGroup runs the jobs and commits their changes. It first adds the column generation if an older binary has
-// created the store, and checks that the store was not replaced. If the jobs have changed nothing, or after an error,
-// it returns committed false. The caller must then roll back.
+// created the store, and checks that the store was not replaced. If it was replaced, writeGroup marks it as
+// gone. If the jobs have changed nothing, or after an error, it returns committed false. The caller must then
+// roll back.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {
@@ -208,13 +211,14 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 		return false, err
 	}
 
+	// Only now: without the commit, the new column is rolled back.
 	w.hasGeneration = true
 	w.d.guard.committed(after)
 	return true, nil
 }
 
-// acquireLock begins a write transaction. It retries while another process holds the lock. After LockTimeout it
-// returns ErrAway.
+// acquireLock begins a write transaction. It retries while another process holds the lock. It returns ErrAway
+// after LockTimeout, and ErrClosed if the store is closed during the wait.
 func (w *writer) acquireLock() error {
 	began := time.Now()
 

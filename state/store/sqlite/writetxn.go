@@ -20,7 +20,7 @@ type writeTxn struct {
 	logged     bool       // whether there is something for watchers
 }
 
-// readHead reads the head row, and returns the position of the previous commit.
+// readHead reads the head row, which every store has, into t. It returns the position of the previous commit.
 func (t *writeTxn) readHead() (position, error) {
 	const query = "SELECT revision, trimmed, generation FROM head"
 	var blob []byte
@@ -44,9 +44,9 @@ func (t *writeTxn) writeHead() (position, error) {
 	return p, err
 }
 
-// runJobs runs the jobs that were not cancelled, and sets their results. A refused job does not affect the other
-// jobs. Then runJobs trims the log if it has become too long. If runJobs returns an error, the whole transaction has
-// failed.
+// runJobs runs the jobs that were not cancelled, and sets their results and the errors of refused jobs. A
+// refused job does not affect the other jobs. Then runJobs trims the log if it has become too long. If runJobs
+// returns an error, the whole transaction has failed.
 func (t *writeTxn) runJobs(group []*job) error {
 	for _, j := range group {
 		if !j.tryClaim() {
@@ -73,9 +73,9 @@ func (t *writeTxn) runJobs(group []*job) error {
 	return nil
 }
 
-// apply checks the transaction's conditions and leases, and then writes the operations. It returns the newest
-// revision. If a check fails, it returns a refusal with ErrConflict or ErrLeaseLost, and has written nothing.
-// The writer commits later, in writeGroup.
+// apply checks the transaction's conditions and the leases of its puts, and then writes the operations. It
+// returns the newest revision. If a check fails, it returns a refusal with ErrConflict or ErrLeaseLost, and has
+// written nothing. The writer commits later, in writeGroup.
 func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
 		holds, err := t.condHolds(c)
@@ -103,8 +103,8 @@ func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 	return t.writeOps(txn.Ops)
 }
 
-// condHolds reports whether a condition of the transaction holds: the key has the revision or, without a key, no
-// change below the prefix was logged after the revision. See [store.Cond].
+// condHolds reports whether a condition of the transaction holds: the key has the revision or, without a key,
+// the log has all changes after the revision and none of them is below the prefix. See [store.Cond].
 func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	if c.Key != "" {
 		var revision int64

@@ -10,8 +10,8 @@ import (
 )
 
 // DestroyService marks a service, its relations and its units as dying. It immediately removes the relations
-// and units that no agent uses yet. Agents remove the others. DestroyService works in batches; after an
-// interruption call it again.
+// and units that no agent uses yet, and the service if none are left. Agents remove the others. DestroyService
+// works in batches; after an interruption call it again. It returns ErrNotFound if there is no such service.
 func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
 		update := s.withProgress(s.Update, Steps{
@@ -88,6 +88,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		return nil, nil, err
 	}
 
+	// The list also has the keys below the units' records. unitNames leaves them out.
 	return relations, unitNames(kvs, keys.Units), nil
 }
 
@@ -114,8 +115,8 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 
 	tx.keys.Remove(keys.Service(name))
 
-	// The two limits suffice for all keys: a service has at most resources.MaxPerService resources, which
-	// equals keyspace.MaxRemovedKeys, and only a few other keys.
+	// No keys are left, since the two limits suffice: a service has at most resources.MaxPerService resources,
+	// which equals keyspace.MaxRemovedKeys, and only a few other keys.
 	if _, err = tx.keys.RemoveBelow(keys.ServiceResources(name), keyspace.MaxRemovedKeys); err != nil {
 		return err
 	}
@@ -154,9 +155,10 @@ func (tx *Tx) destroyRelation(id int) error {
 	return tx.RemoveRelationIfDone(r)
 }
 
-// RemoveRelationIfDone removes a dying relation that has no members left, together with the dying services that were
-// waiting for its removal. It does nothing if the relation is alive or has members. A later sweep removes the settings that do
-// not fit into the transaction. They do no harm, since relation ids are never used again.
+// RemoveRelationIfDone removes a dying relation that has no members left, together with the dying services that
+// were waiting for its removal. It does nothing if the relation is alive or has members. A later sweep removes
+// the settings that do not fit into the transaction. Until then they do no harm, since relation ids are never
+// used again.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	done, err := tx.isRelationDone(r)
 	if err != nil {

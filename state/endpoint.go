@@ -44,7 +44,7 @@ type Related struct {
 }
 
 // findEndpoint returns the endpoint with the facts of its charm and service. It returns ErrNotFound if the
-// service or its charm does not have the endpoint.
+// service does not exist or its charm does not have the endpoint, and ErrDead if the service is not alive.
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 	r, err := v.findRelated(e.String())
 	if err != nil {
@@ -141,8 +141,8 @@ func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []E
 }
 
 // inferPair returns the only pair of endpoints, one from each of the two lists, that can be related to each
-// other. It prefers pairs of endpoints that the charms declare to pairs with implied ones. It returns an
-// error if there is no pair, or more than one.
+// other. If there are pairs of endpoints that the charms declare, pairs with implied endpoints do not count. It
+// returns an error if there is no pair, or more than one. Neither list can be empty.
 func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	var explicit, all [][]Endpoint
 	for _, a := range as {
@@ -174,19 +174,19 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 }
 
 // describeEndpoints describes the endpoints of one service, for an error. It leaves out the implied juju-info,
-// unless that is the only one.
-func describeEndpoints(ds []charmEndpoint) string {
+// unless that is the only one. The list cannot be empty.
+func describeEndpoints(endpoints []charmEndpoint) string {
 	var parts []string
-	for _, d := range ds {
-		if !d.implied || len(ds) == 1 {
-			parts = append(parts, fmt.Sprintf("%s (%s %s)", d.Name, roleWord(d.Role), d.interfaceName))
+	for _, e := range endpoints {
+		if !e.implied || len(endpoints) == 1 {
+			parts = append(parts, fmt.Sprintf("%s (%s %s)", e.Name, roleWord(e.Role), e.interfaceName))
 		}
 	}
 
 	if len(parts) == 0 {
 		parts = []string{"nothing"}
 	}
-	return fmt.Sprintf("%s has %s", ds[0].Service, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s has %s", endpoints[0].Service, strings.Join(parts, ", "))
 }
 
 // roleWord returns the name of the role in metadata.yaml.
@@ -208,7 +208,8 @@ func describePairs(pairs [][]Endpoint) string {
 }
 
 // FindRelation finds the existing relation between a and b, each "SERVICE" or "SERVICE:RELATION". It returns
-// ErrNotFound if there is no such relation. If there are several, it returns an error that lists them.
+// ErrNotFound if there is no such relation, or if the service of a does not exist. If there are several relations,
+// it returns an error that lists them.
 func (v *View) FindRelation(a, b string) (Relation, error) {
 	service, _, _ := strings.Cut(a, ":")
 	if _, err := v.Service(service); err != nil {

@@ -54,7 +54,8 @@ type EnvironmentSetting struct {
 	Meaning string
 }
 
-// EnvironmentSettings lists the keys, sorted by key.
+// EnvironmentSettings describes the keys of Environment.Config that this binary knows, sorted by key. It leaves
+// out the settings of providers.
 func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
 		{AllowOtherSeries, "true or false", "false", "let charms run on machines of a series that they do not support"},
@@ -159,9 +160,9 @@ func (v *View) Environment() (Environment, error) {
 	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the model's record is missing")
 }
 
-// SetEnvironment changes configuration values; nil resets a key to its default. It returns an error for an
-// unknown key and for an invalid value. It does not check values that it does not change, since a newer
-// binary may have set them.
+// SetEnvironment changes configuration values; nil resets a key to its default. It returns an error if it would
+// set an unknown key or an invalid value. It can reset every key, and does not check values that it does not
+// change, since a newer binary may have set them.
 func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	e, err := tx.Environment()
 	if err != nil {
@@ -233,8 +234,8 @@ func (e Environment) validate() error {
 	return nil
 }
 
-// checkSetting returns an error if the key is unknown or the value invalid. It accepts all keys of the
-// provider, which checks them itself.
+// checkSetting returns an error if the key is unknown or the value invalid. It accepts every value for a key of
+// the provider, which checks its keys itself, and for a setting of Juju that has no effect here.
 func (e Environment) checkSetting(key, value string) error {
 	if e.isProviderSetting(key) || IsJujuSetting(key) {
 		return nil
@@ -296,7 +297,7 @@ func checkSettingValue(key, value string) (ok bool, want string) {
 const maxProxyValue = 16 << 10
 
 // CheckDefault returns an error if the setting cannot be a default for all environments of a host, or if the
-// value is invalid. An empty value means no default, and is valid for every setting.
+// value is invalid. An empty value means no default, and is valid for every setting that can have one.
 func CheckDefault(key, value string) error {
 	switch {
 	case key == ProviderSHA256:

@@ -43,9 +43,9 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	return kept, nil
 }
 
-// keep updates the kept charms of the service s before it changes to the charm next. It puts the current charm
-// first if a unit was active with that charm, removes next, and drops the oldest charms beyond MaxKeptCharms. It
-// does not write the service.
+// keep updates the kept charms of the service s before the service changes to the charm next. It puts the
+// current charm first if a unit was active with that charm, and otherwise removes it. It also removes next, and
+// drops the oldest charms beyond MaxKeptCharms. It does not write the service.
 func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	// The current charm is put first below, if at all. So an older entry of that charm must go.
 	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {

@@ -45,33 +45,37 @@ type Restoration struct {
 }
 
 // Restore restores the environment in a backup. The restored environment cannot be opened before all keys
-// were written, read back and compared. If Restore was interrupted, the caller must call it again. Restore
-// returns ErrStoreExists if the store holds anything but the leftovers of a restoration of this backup or,
-// with Replace, the same environment. It returns ErrRunning if another migration or restoration uses the
-// store.
-func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
+// were written, read back and compared. If Restore was interrupted, the caller must call it again.
+//
+// Restore returns ErrStoreExists if the store holds anything but the leftovers of a restoration of this backup
+// or, with Replace, the same environment or an incomplete copy of it. It returns ErrRunning if an agent, a
+// leader, or another migration or restoration uses the store. With Replace it ends agents and leaders instead,
+// but returns ErrRunning if a process still has a file open of a store that was replaced while it was open.
+func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (summary CopySummary, err error) {
 	from, err := newBackupSource(a)
 	if err != nil {
-		return c, err
+		return summary, err
 	}
 
+	// Nobody can open a store that was replaced while it was open, until its files are moved.
 	if r.Replace {
 		if err := r.setAsideReplaced(); err != nil {
-			return c, err
+			return summary, err
 		}
 	}
 
 	to, err := storeurl.Create(ctx, r.URL)
 	if err != nil {
-		return c, err
+		return summary, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 
 	return r.restoreTo(ctx, from, to)
 }
 
-// setAsideReplaced moves the files of a store that was replaced while it was open into a directory. It returns
-// ErrRunning if a process still has the store open.
+// setAsideReplaced moves the store's files into a new directory, and tells r.SetAside, if the files were
+// replaced while a process had the store open. Otherwise it does nothing. It returns ErrRunning if a process
+// still has one of the files open.
 func (r Restoration) setAsideReplaced() error {
 	directory, err := storeurl.SetAsideReplaced(r.URL)
 	var held *sqlite.Held
@@ -88,9 +92,13 @@ func (r Restoration) setAsideReplaced() error {
 	return nil
 }
 
-// restoreTo restores the backup to a store that is open. With Replace it first ends all agents of the
-// environment in that store.
-func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
+// restoreTo restores the backup to a store that is open. With Replace it ends all agents and leaders of the
+// environment in that store before it copies the keys.
+func (r Restoration) restoreTo(
+	ctx context.Context,
+	from *backupSource,
+	to store.Store,
+) (summary CopySummary, err error) {
 	mustBeAbsent := occupantPrefixes()
 	// With Replace, endAgents ends running agents, and only another migration or restoration is in the way.
 	if r.Replace {
@@ -98,13 +106,13 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	}
 	lock, err := acquireCopyLock(ctx, to, r.URL, mustBeAbsent)
 	if err != nil {
-		return c, err
+		return summary, err
 	}
 	defer func() { err = errors.Join(err, lock.release(ctx)) }()
 
 	existing, err := r.prepareTarget(ctx, lock.state, from)
 	if err != nil {
-		return c, err
+		return summary, err
 	}
 	if r.Begun != nil {
 		r.Begun()
@@ -113,11 +121,11 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 
 	restored, err := r.rewriteKeys(from, existing)
 	if err != nil {
-		return c, fmt.Errorf("cannot restore the model: %w", err)
+		return summary, fmt.Errorf("cannot restore the model: %w", err)
 	}
 	if r.Replace {
 		if err := endAgents(ctx, lock.state, restored); err != nil {
-			return c, err
+			return summary, err
 		}
 	}
 
@@ -128,21 +136,21 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		fault:    r.Fault,
 		lockLost: lock.session.Done(),
 	}
-	if c, err = copier.copyAll(ctx, restored); err != nil {
-		return c, fmt.Errorf("cannot restore the model: %w", err)
+	if summary, err = copier.copyAll(ctx, restored); err != nil {
+		return summary, fmt.Errorf("cannot restore the model: %w", err)
 	}
 
 	callFault(r.Fault, "restore-copied")
 	if err := r.finishTarget(ctx, lock.state); err != nil {
-		return c, err
+		return summary, err
 	}
 
 	callFault(r.Fault, "restore-founded")
-	return c, nil
+	return summary, nil
 }
 
-// prepareTarget marks the store as an incomplete copy of the backup, and returns the keys that the store has.
-// It returns ErrStoreExists if checkTarget refuses the store.
+// prepareTarget marks the store as an incomplete copy of the backup, and returns the store's existing contents,
+// as readContents does. It returns ErrStoreExists if checkTarget refuses the store.
 func (r Restoration) prepareTarget(
 	ctx context.Context,
 	target *state.State,
@@ -154,8 +162,9 @@ func (r Restoration) prepareTarget(
 	}
 
 	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
-	err = beginCopy(ctx, target, draft, len(existing) == 0, func(tx *state.Tx, empty bool) error {
-		return r.checkTarget(tx, from, empty)
+	wasEmpty := len(existing) == 0
+	err = beginCopy(ctx, target, draft, wasEmpty, func(tx *state.Tx, isEmpty bool) error {
+		return r.checkTarget(tx, from, isEmpty)
 	})
 	if err != nil {
 		return nil, err
@@ -185,13 +194,13 @@ func FindRestored(
 	return findRestored(ctx, state.OpenIn(st), source.String())
 }
 
-// findRestored does what FindRestored does, for an open store. source is the String of the backup's
-// backupSource.
+// findRestored does what FindRestored does, for an open store. source is the text that [backupSource.String]
+// returns for the backup.
 func findRestored(ctx context.Context, s *state.State, source string) (env state.Environment, found bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		err := state.CheckFormat(v)
 		if errors.Is(err, state.ErrFormat) || errors.Is(err, state.ErrMoved) || errors.Is(err, keyspace.ErrDamaged) {
-			// There is no complete environment.
+			// The store has no complete environment that this binary can open.
 			return nil
 		}
 		if err != nil {
@@ -214,13 +223,14 @@ func findRestored(ctx context.Context, s *state.State, source string) (env state
 }
 
 // checkTarget returns ErrStoreExists unless the store is empty, holds the leftovers of a restoration of the
-// same backup, or, with Replace, holds the same environment or an incomplete copy of it.
-func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {
+// same backup, or, with Replace, holds the same environment or an incomplete copy of it. isEmpty says that the
+// store has no contents.
+func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, isEmpty bool) error {
 	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	// Read the key, which may exist, so that the commit fails if the key changes.
+	// beginCopy removes this key if it exists. Read it, so that the commit fails if the key changes.
 	if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 		return err
 	}
@@ -236,7 +246,7 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	case hasDraft && !isOwnDraft:
 		return keyspace.Refuse(state.ErrStoreExists,
 			"cannot restore to %q: it holds an incomplete copy of a different model, from %q", r.URL, draft.From)
-	case hasDraft, empty, isReplaced:
+	case hasDraft, isEmpty, isReplaced:
 		return nil
 	case env.Name != "":
 		return keyspace.Refuse(state.ErrStoreExists,
@@ -278,7 +288,8 @@ func endAgents(ctx context.Context, s *state.State, restored []keyspace.KeyValue
 	return c.flush(ctx)
 }
 
-// finishTarget completes the restored environment, so that it can be opened.
+// finishTarget completes the restored environment, so that it can be opened. Without Replace the environment is
+// new, so finishTarget first ends the work that the old environment has left, and renews the storages.
 func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	if !r.Replace {
 		if err := endLeftovers(ctx, s); err != nil {
@@ -295,8 +306,8 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	})
 }
 
-// endLeftovers ends work that no agent of a new environment would end: dying relations, which do not have members
-// there, and actions that were running.
+// endLeftovers ends work that no agent of a new environment would end: it removes dying relations that have no
+// members, and marks actions that were running as failed.
 func endLeftovers(ctx context.Context, s *state.State) error {
 	var relations []state.Relation
 	var listed []actions.Action
@@ -340,7 +351,8 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 }
 
 // renewStorages marks the storages of a new environment to be created again, since their directories belong
-// to the old environment. It keeps the storages whose content was restored.
+// to the old environment. It keeps the storages in r.Storage, whose content was restored. Of the others, it
+// removes those that no unit has, or that are leaving their unit.
 func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	storages, err := state.Read(ctx, s, (*state.View).Storages)
 	if err != nil {
@@ -376,7 +388,7 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	defer func() { err = errors.Join(err, old.Close()) }()
 
 	err = state.OpenIn(old).Update(ctx, func(tx *state.Tx) error {
-		// Read the key, which may exist, so that the commit fails if the key changes.
+		// The key may exist already. Read it, so that the commit fails if the key changes.
 		if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 			return err
 		}

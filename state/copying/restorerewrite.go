@@ -15,9 +15,9 @@ import (
 	"bijou/state/keyspace"
 )
 
-// rewriteKeys returns all keys that the store must have after the restoration, sorted: the backup's keys with
-// changed values, and the marks of its units. existing are the keys that the store has now. With
-// Replace, no counter and no claim's epoch becomes lower than in the store.
+// rewriteKeys returns all keys that the store must have after the restoration, sorted: the keys of the backup
+// that stay, some with changed values, and the keys that mark units as restored. existing are the keys that the
+// store has now. With Replace, no counter and no claim's epoch becomes lower than in the store.
 func (r Restoration) rewriteKeys(from *backupSource, existing []keyspace.KeyValue) (restored []keyspace.KeyValue, err error) {
 	w := &rewriter{Restoration: r, from: from, freshUnits: map[string]bool{}}
 	if err := w.classifyUnits(); err != nil {
@@ -65,7 +65,8 @@ type rewriter struct {
 // classifyUnits sets freshUnits and marks. The fresh units are those whose directories the backup does not
 // have: they begin like new units. With Replace there are no fresh units. classifyUnits marks all other
 // units, so that their agents compare the directory with the records before they continue. With Adopt it
-// marks only units with storage, whose agents check that the storage's directories exist.
+// marks only units with storage, whose agents check that the storage's directories exist. A unit whose record
+// is damaged is neither fresh nor marked.
 func (w *rewriter) classifyUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, keys.Units)
@@ -103,15 +104,15 @@ func (w *rewriter) classifyUnits() error {
 }
 
 // keepsKey reports whether a key of the backup is restored. A fresh unit loses the records of its previous
-// host: its progress, its charm's state, and its membership in relations until it enters them again. A new
-// environment also loses the record of the provisioner.
+// host: its progress, its ports, its charm's state, its debug session, and its membership in relations until it
+// enters them again. A new environment also loses the record of the provisioner.
 func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := cutUnit(key, keys.Uniters); ok {
 		return !w.freshUnits[unit]
 	}
 	if unit, rest, ok := cutUnit(key, keys.Units); ok {
 		if rest == "restored" {
-			// classifyUnits writes this key anew.
+			// classifyUnits decides which units get this key.
 			return false
 		}
 		isOfPreviousHost := rest == "ports" || rest == "state" || rest == "debug"
@@ -135,8 +136,8 @@ func cutMember(key string) (unit string, ok bool) {
 }
 
 // rewriteValue returns the value of a restored key. The environment's record is changed by
-// rewriteEnvironment. Without Replace, machines lose their instances. Fresh units lose their charm and
-// status.
+// rewriteEnvironment. Without Replace, machines lose their instances. Fresh units lose their charm, their
+// status, their workload's version, and an operator's answers to their errors.
 func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == keys.Environment {
 		return w.rewriteEnvironment(kv, existing)
@@ -164,8 +165,8 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyVal
 	return kv.Value, nil
 }
 
-// rewriteRecord returns the JSON of a record after f has changed it. If the record does not decode, it
-// returns the record unchanged.
+// rewriteRecord returns the JSON of a record after f has changed it, with the members that this binary does not
+// know. If the record does not decode, rewriteRecord returns it unchanged.
 func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) {
 	doc, err := keyspace.Decode[T](kv)
 	if errors.Is(err, keyspace.ErrDamaged) {
@@ -187,7 +188,7 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 // rewriteEnvironment returns the restored record of the environment. kv is the record in the backup, and
 // existing are the keys that the store has now. With Replace, the new Incarnation is above the Incarnation in
 // the backup and in the store, and the harvest mode is none, since it is unknown which instances were started
-// after the backup. In a new environment, Incarnation is 0.
+// after the backup. In a new environment, Incarnation is 0. w.Change, if there is one, changes the record last.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	var replaced state.Environment
 	if old, ok := findKey(existing, keys.Environment); ok && w.Replace {
@@ -216,7 +217,8 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.
 }
 
 // holdWithoutInstance changes a machine's record to that of a machine without an instance. Such a machine
-// waits until the operator starts a new instance. Machine 0 is this host, so it does not wait.
+// waits until the operator starts a new instance. Machine 0 is this host, so it keeps its instance, and does
+// not wait.
 func holdWithoutInstance(id string, m *state.Machine) {
 	m.Addresses = state.Addresses{}
 	m.Tools = ""
@@ -271,8 +273,8 @@ func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters
 const skippedIDs = 100
 
 // raiseCounters returns the counters of the backup and of the store, each with the higher number. If the store
-// does not have a counter, raiseCounters adds skippedIDs to the backup's number, since numbers may have been given
-// after the backup.
+// does not have a counter, raiseCounters adds skippedIDs to the backup's number, since numbers may have been
+// given after the backup.
 func raiseCounters(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	counters := map[string]int{}
 	for _, kv := range slices.Concat(backup, existing) {

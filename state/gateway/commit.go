@@ -62,7 +62,8 @@ func (s *session) decideInTurn(ctx context.Context, txn store.Txn) ([]store.Cond
 
 // decide returns the conditions under which the identity has the right to commit the transaction. If the
 // identity has no such right, decide returns store.ErrDenied, or store.ErrConflict if a key in the
-// transaction's own conditions has changed. It closes its snapshot before it returns.
+// transaction's own conditions has changed. It returns store.ErrLeaseLost if requireLease does. It closes its
+// snapshot before it returns.
 func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {

@@ -43,8 +43,8 @@ type Endpoint struct {
 }
 
 // Listen creates the identity's socket at the path, and serves it until the endpoint is closed. It replaces a
-// socket that another process has left there. Only the owner can open the socket. The caller is responsible
-// for the permissions of the socket's directory.
+// socket that is already there. Only the user who owns the socket can open it. The caller is responsible for
+// the permissions of the socket's directory.
 func (g *Gateway) Listen(who Identity, path string) (*Endpoint, error) {
 	l, err := listen(path)
 	if err != nil {
@@ -80,8 +80,8 @@ func (e *Endpoint) Close() {
 	e.served.Wait()
 }
 
-// listen creates a socket and renames it into place. A socket at the path is only replaced, never absent, and
-// only its owner can open it.
+// listen creates a socket that only its owner can open, and renames it to the path. So a socket that is already
+// at the path is replaced in one step, and processes always find one of the two there.
 func listen(path string) (net.Listener, error) {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -97,8 +97,8 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 
-	// Close would remove the file with the name under which the socket was created. By then, that is the file of
-	// another process, if there is one, since this socket is renamed.
+	// Otherwise Close would remove the file with the name under which the socket was created. After the rename,
+	// a file with that name is not this socket.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(fresh, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -130,7 +130,7 @@ func newBoundedListener(l net.Listener, conns int) *boundedListener {
 }
 
 // Accept waits until fewer connections are open than the limit, and then for the next connection. It returns
-// net.ErrClosed if the listener is closed.
+// an error that wraps net.ErrClosed if the listener is closed.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -159,7 +159,8 @@ func (l *boundedListener) add(c *boundedConn) error {
 	l.conns[c] = true
 	l.mu.Unlock()
 
-	// Check this after the connection is recorded: Close either sees it in the record, or closed the channel before.
+	// Check this after the connection is recorded: Close either finds it in conns, or has closed the channel
+	// before.
 	select {
 	case <-l.closed:
 		_ = c.Close()

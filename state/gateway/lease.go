@@ -35,7 +35,8 @@ func (s *session) Grant(ctx context.Context, request *protocol.GrantRequest) (*p
 	return &protocol.GrantResponse{Lease: int64(id)}, nil
 }
 
-// grant grants a lease to the identity, with a TTL of at most maxLeaseTTL. Concurrent calls wait for each other.
+// grant grants a lease to the identity. It returns an error if the TTL is above maxLeaseTTL, or if the identity
+// already has maxLeases leases. Concurrent calls wait for each other.
 func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	if ttl > maxLeaseTTL {
 		return 0, fmt.Errorf("cannot grant a lease of %s: the limit is %s", ttl, maxLeaseTTL)
@@ -48,7 +49,7 @@ func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	}
 	defer func() { <-s.granting }()
 
-	// A commit conflicts if a lease of the identity has ended in the meantime, or if another gateway has
+	// Try again after a conflict: a lease of the identity has ended in the meantime, or another gateway has
 	// granted one to the identity.
 	for {
 		id, err := s.grantOnce(ctx, ttl)
@@ -58,8 +59,9 @@ func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	}
 }
 
-// grantOnce grants a lease if the identity has fewer than maxLeases, and records the lease as the identity's. It
-// returns ErrConflict, and leaves no lease, if the identity's leases change at the same time.
+// grantOnce grants a lease, and records it as the identity's. It returns an error if the identity already has
+// maxLeases leases. It returns ErrConflict, and leaves no lease, if the identity's leases change at the same
+// time.
 func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	existing, revision, err := s.g.leasesOf(ctx, s.who)
 	if err != nil {

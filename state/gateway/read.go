@@ -18,7 +18,8 @@ const (
 	targetPageBytes = 1 << 20
 )
 
-// Read answers the reads of one snapshot.
+// Read answers the reads of one snapshot, until the client has sent its last request. Requests fail once the
+// snapshot has been open for maxSnapshotAge.
 func (s *session) Read(stream protocol.Store_ReadServer) error {
 	ctx := stream.Context()
 	v, closeView, err := s.openView(ctx)
@@ -45,8 +46,9 @@ func (s *session) Read(stream protocol.Store_ReadServer) error {
 	}
 }
 
-// answer sends the requested keys, and then the list of the requested prefix, in pages. A page has a separate
-// list with the names of requested keys that the identity cannot read. Keys that are absent are left out.
+// answer sends the requested keys, and then the list of the requested prefix, if any, in pages. A page has a
+// separate list with the names of requested keys that the identity cannot read. Keys that are absent are left
+// out. answer returns store.ErrDenied if the identity cannot list the prefix.
 func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send func(*protocol.ReadResponse) error) error {
 	page := &protocol.ReadResponse{}
 	var err error
@@ -116,6 +118,7 @@ func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV
 	}
 
 	for _, kv := range kvs {
+		// present makes an empty value differ from nil, which would mean that the key is absent.
 		err := v.mayRead(ctx, kv.Key, present(kv.Value))
 		if errors.Is(err, store.ErrDenied) {
 			continue

@@ -27,7 +27,8 @@ func (s *session) Seal(ctx context.Context, request *protocol.SealRequest) (*pro
 }
 
 // seal seals content for the identity, as a revision of a secret. It returns store.ErrDenied if the secret
-// exists and the identity has no right to add the content.
+// exists and the identity has no right to add the content, or if the request's id is not the id of a secret.
+// The caller must not use the sealed content if seal returns an error.
 func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (sealed secret.Sealed, err error) {
 	var content secret.Content
 	if err := json.Unmarshal(request.GetPlain(), &content); err != nil {
@@ -67,15 +68,14 @@ func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (seal
 	return sealed, v.mayAddContent(ctx, r, revision, sealed)
 }
 
-// maxProof limits the part of the content that mayAddContent passes to the rights, in bytes. Agents write
-// larger content as a blob.
-const maxProof = 1 << 10
+// maxCheckedContent limits the part of the sealed content that mayAddContent passes to the rights, in bytes.
+const maxCheckedContent = 1 << 10
 
 // mayAddContent returns an error unless the identity can commit the content together with the secret's
 // record, to which the commit adds the content's revision.
 func (v *view) mayAddContent(ctx context.Context, r secret.Record, revision int, sealed secret.Sealed) error {
 	// Agents write large content as a blob, so the rights must not refuse it by its size.
-	sealed.Data = sealed.Data[:min(len(sealed.Data), maxProof)]
+	sealed.Data = sealed.Data[:min(len(sealed.Data), maxCheckedContent)]
 	content, err := json.Marshal(sealed)
 	if err != nil {
 		return err
@@ -138,7 +138,8 @@ func (s *session) Open(ctx context.Context, request *protocol.OpenRequest) (*pro
 }
 
 // open opens sealed content for the identity. It returns store.ErrDenied if the identity cannot read the secret's
-// content, and a different error if the secret does not have that revision.
+// content, or if the request's id is not the id of a secret. It returns a different error if no such secret
+// exists, or if the secret has no content for the revision.
 func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secret.Content, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {
@@ -152,8 +153,8 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 	}
 	revision := int(request.GetRevision())
 
-	// Content that was removed must not be opened, even if the identity still has the sealed data. All
-	// identities can find out whether the content of a revision exists.
+	// get checks the right to read content that exists. Content that was removed must not be opened, even if
+	// the identity still has the sealed data. All identities can find out that content does not exist.
 	_, hasContent, err := v.get(ctx, keys.SecretContent(r.ID, revision))
 	if err != nil {
 		return nil, err

@@ -44,8 +44,8 @@ type view struct {
 	conds []store.Cond    // the conditions on everything that the rights have read
 }
 
-// openView opens a snapshot. It waits while too many snapshots are open. Unless it returns an error, the caller
-// must call closeView.
+// openView opens a snapshot, and determines the identity's rights in it. It waits while too many snapshots are
+// open. Unless it returns an error, the caller must call closeView.
 func (s *session) openView(ctx context.Context) (v *view, closeView func(), err error) {
 	select {
 	case s.snapshots <- struct{}{}:
@@ -96,6 +96,7 @@ func (v *view) get(ctx context.Context, key string) (kv store.KV, ok bool, err e
 		return kv, ok, err
 	}
 
+	// For mayRead, a nil value means that the key is absent.
 	var value []byte
 	if ok {
 		value = present(kv.Value)

@@ -112,8 +112,9 @@ func (s *session) filter(ctx context.Context, b store.Batch, scope store.Scope) 
 	return visible, nil
 }
 
-// show returns the part of the event that the identity has the right to see. It checks the current value of
-// the key. If the key has changed since the event, show removes the event's value.
+// show returns the part of the event that the identity has the right to see. It returns store.ErrDenied if
+// there is none. Unless the identity has all rights, show checks the right to read the key's current value, and
+// removes the event's value if the key has changed since the event.
 func (v *view) show(ctx context.Context, e store.Event, revision int64, scope store.Scope) (store.Event, error) {
 	if isOwnKey(e.Key) {
 		return e, store.ErrDenied
@@ -129,6 +130,7 @@ func (v *view) show(ctx context.Context, e store.Event, revision int64, scope st
 		return e, nil // without a value, so there is nothing to hide
 	}
 
+	// After an error of get, the caller does not use the event.
 	kv, _, err := v.get(ctx, e.Key)
 	if kv.Revision != revision {
 		e.Value = nil
@@ -137,8 +139,8 @@ func (v *view) show(ctx context.Context, e store.Event, revision int64, scope st
 	return e, err
 }
 
-// mayHear returns an error unless the identity can watch a part of the scope that includes the key: the key
-// itself, or one of the prefixes.
+// mayHear returns an error unless the identity can watch the part of the scope that includes the key: the key
+// itself if the scope names it, otherwise one of the prefixes.
 func (v *view) mayHear(ctx context.Context, key string, scope store.Scope) error {
 	if slices.Contains(scope.Keys, key) {
 		return v.rights.MayWatch(ctx, key)

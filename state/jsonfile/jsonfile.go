@@ -41,8 +41,8 @@ func readRegular(path string) []byte {
 	return bytes.TrimSpace(data)
 }
 
-// Read reads a document that Write has written. If the file does not exist, Read returns false and no error, and
-// does not change doc.
+// Read reads into doc a document that Write has written. If the file does not exist, Read returns false and no
+// error, and does not change doc. With an error, it returns true, since the file may exist.
 func Read(path string, doc any) (exists bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -103,14 +103,14 @@ func (v *View) OwnStorages(unit string) (all []Storage, err error) {
 }
 
 // unitStorages reads the storages that units have, sorted by name and number. It leaves out the lists and
-// records for whose errors skips returns true.
+// records for whose errors skips returns true, and listed storages that do not exist or belong to other units.
 func (v *View) unitStorages(skips func(error) bool, units ...string) (all []Storage, err error) {
 	var lists []string
 	for _, unit := range units {
 		lists = append(lists, keys.UnitStorage(unit))
 	}
 
-	// For a single unit, PrefetchUnit has read the list.
+	// A single list needs at most one round trip anyway, and none after PrefetchUnit.
 	if len(units) > 1 {
 		if err := v.keys.Prefetch(keyspace.Exactly(lists...)); err != nil {
 			return nil, err
@@ -132,9 +132,10 @@ func (v *View) unitStorages(skips func(error) bool, units ...string) (all []Stor
 		return nil, nil
 	}
 
-	charm.SortUnits(ids)
+	charm.SortUnits(ids) // an id has the form of a unit's name: NAME/NUMBER
 	ids = slices.Compact(ids)
-	if err := v.keys.Prefetch(WatchStorages(ids)); err != nil {
+	records := WatchStorages(ids)
+	if err := v.keys.Prefetch(records); err != nil {
 		return nil, err
 	}
 
@@ -230,7 +231,7 @@ func (tx *Tx) otherUnitStorage(unit, id string) ([]string, error) {
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }
 
 // addServiceStorage gives a new unit the storage that each unit of its service gets. attached has the ids of
-// existing storage that the unit gets instead of new storage.
+// existing storage that the unit gets instead of new storage. The caller must attach that storage itself.
 func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Storage)) {
 		d := s.Storage[name]
@@ -256,8 +257,9 @@ func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 
 // AddStorage gives a unit new storage with the charm's name for it, and returns the ids. It adds one storage,
 // unless the directive has a count. It returns ErrNotFound if there is no such unit, and ErrDead if the unit
-// is dying. It returns ErrNoStorage if the charm does not allow the storage, or if the unit or its machine
-// would have too many storages.
+// is not alive. It returns ErrNoStorage if the charm does not declare the storage or does not allow so many, or if
+// the unit or its machine would have too many storages. It returns a different error if the size is too small or
+// missing.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
 	defer func() {
 		if err != nil {
@@ -323,9 +325,10 @@ func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, erro
 	return s, tx.changeMachineStorage(machine, addID)
 }
 
-// wantedStorage returns the unit, its charm's declaration of the storage, and the count of storages called
-// name that the unit has. It returns ErrDead if the unit is not alive, and ErrNoStorage if the charm does not
-// declare the storage.
+// wantedStorage reads what decides whether a unit can get one more storage called name: the unit, its charm's
+// declaration of the storage, and the count of such storages that the unit already has. It returns ErrNotFound if
+// there is no such unit, ErrDead if the unit is not alive, and ErrNoStorage if the charm does not declare the
+// storage.
 func (tx *Tx) wantedStorage(unit, name string) (u Unit, declared charm.Storage, count int, err error) {
 	if u, err = tx.Unit(unit); err != nil {
 		return u, declared, 0, err

@@ -16,8 +16,9 @@ import (
 
 // AttachStorage gives a detached storage to a unit on the same machine. It returns ErrNotFound if the storage
 // or the unit does not exist, ErrInUse if a unit already has the storage, and ErrDead if the storage is being
-// removed or the unit is not alive. It returns ErrNoStorage if the unit's charm does not declare the storage, and a
-// different error if the storage is on another machine, or if the charm does not allow one more.
+// removed or the unit is not alive. It returns ErrNoStorage if the unit's charm does not declare the storage, or if
+// the unit has MaxUnitStorages. It returns a different error if the storage is on another machine, or if the charm
+// does not allow one more.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	defer func() {
 		if err != nil {
@@ -67,6 +68,8 @@ func (tx *Tx) DetachStorage(id string) error {
 	case StorageDetaching:
 		// The storage-detaching hook must still run.
 	default:
+		// No storage-detaching hook is due: the storage-attached hook has not ended, or the unit is already
+		// releasing the storage.
 		s.setState(StorageUnbinding)
 	}
 
@@ -83,7 +86,8 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	case !attached:
 		s.setState(StorageUnbinding)
 	case s.State == StorageUnbinding:
-		// An operator has detached it while its storage-attached hook ran.
+		// An operator has detached the storage while its storage-attached hook ran. So the storage-detaching
+		// hook must still run.
 		s.setState(StorageDetaching)
 	default:
 		s.setState(StorageAttached)
@@ -124,9 +128,9 @@ func (tx *Tx) SetStorageBound(id, location string) error {
 	return tx.putStorage(s)
 }
 
-// RenewStorage replaces the lost content of a storage with an empty directory. The unit gets the storage
-// again, with a storage-attached hook. If the storage has no unit, or is being detached or removed,
-// RenewStorage removes it instead.
+// RenewStorage makes the unit's agent create an empty directory in place of a storage's lost content. The unit
+// gets the storage again, with a storage-attached hook. If the storage has no unit, or is being detached or
+// removed, RenewStorage removes its record instead.
 func (tx *Tx) RenewStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -147,7 +151,7 @@ func (tx *Tx) RenewStorage(id string) error {
 
 // KeepStorage keeps a storage whose directory was restored from the backup of a different environment. The
 // unit gets the storage again, with a storage-attached hook. If the storage is being detached or removed,
-// KeepStorage takes it from its unit instead. It does nothing for a storage without a unit.
+// KeepStorage calls ReleaseStorage instead. It does nothing for a storage without a unit.
 func (tx *Tx) KeepStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -207,9 +211,9 @@ func (tx *Tx) storageLocation(s Storage) (string, error) {
 	return c.Meta.Storage[s.Name()].LocationOf(s.ID), nil
 }
 
-// ReleaseStorage takes a storage from its unit. The storage stays with its content, unless it is being
-// removed, or its directory was never created. Then ReleaseStorage makes the machine's agent remove the storage, or
-// removes only the record. It does nothing if the storage has no record.
+// ReleaseStorage takes a storage from its unit. If the storage's directory was never created, ReleaseStorage removes
+// the record. Otherwise, if the storage is being removed, it makes the machine's agent remove the storage. Any
+// other storage stays with its content. ReleaseStorage does nothing if the storage has no record.
 func (tx *Tx) ReleaseStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -250,9 +254,10 @@ func (tx *Tx) queueRemoval(s Storage) error {
 	})
 }
 
-// RemoveStorage makes the machine's agent remove a storage with its content. If a unit has the storage, detach
-// makes the unit release it first; without detach, RemoveStorage returns ErrInUse. It returns ErrNotFound if
-// there is no such storage.
+// RemoveStorage makes the machine's agent remove a storage with its content. If the storage has no unit, and
+// its directory was never created, RemoveStorage removes only the record. If a unit has the storage, detach makes
+// the unit release it first; without detach, RemoveStorage returns ErrInUse. It returns ErrNotFound if there is no
+// such storage.
 func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -373,8 +378,8 @@ func (tx *Tx) removeMachineStorage(machine, id string) error {
 }
 
 // releaseUnitStorage releases at most limit storages of a unit that is being removed, and returns how many
-// entries are left in the unit's list. The unit's agent writes that list, which can name storage that does not
-// exist, does not decode, or belongs to a different unit. Such entries are dropped from the list.
+// entries are left in the unit's list. The unit's agent writes that list. So it can name storage that belongs to a
+// different unit, or whose record is missing or does not decode. Such entries are dropped from the list.
 func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 	ids, err := tx.listUnitStorage(unit)
 	if err != nil {
@@ -428,8 +433,8 @@ func (tx *Tx) listUnitStorage(unit string) (ids []string, err error) {
 
 // forgetMachineStorage removes the records of at most limit storages on a machine that is being removed, and
 // returns how many entries are left in the machine's list. The machine's agent writes that list, which can name
-// storage on a different machine. Such entries are dropped from the list. Records in the list that do not
-// decode are removed, since nothing would remove them later.
+// storage on a different machine. Such entries are dropped from the list. Listed records that do not decode are
+// removed, since nothing would remove them later. If the list itself does not decode, it is removed.
 func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err error) {
 	m, err := tx.MachineStorage(machine)
 	if tx.Skips(err) {
@@ -468,8 +473,9 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 }
 
 // ChooseStorage returns the storage that each unit of a service gets: the charm's storage, with the
-// operator's directives applied. It returns ErrNoStorage if a directive names storage that the charm does not
-// have, and a different error if the charm does not allow the requested count or size.
+// operator's directives applied. It leaves out storage of which a unit gets none. It returns ErrNoStorage if a
+// directive names storage that the charm does not have. It returns a different error if the charm does not allow
+// the requested count or size, or if bijou does not support the requested storage.
 func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if _, isDeclared := m.Storage[name]; !isDeclared {
@@ -482,7 +488,8 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 		declared := m.Storage[name]
 		d, given := asked[name]
 		if !given && declared.CheckCount(name, 1) != nil {
-			// An operator has forced a charm with a kind of storage that bijou does not support.
+			// bijou does not support this kind of storage. The charm can do without it, or an operator has forced
+			// the charm.
 			continue
 		}
 
@@ -511,7 +518,7 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 }
 
 // SetServiceStorage replaces the storage that future units of a service get. It returns ErrNotFound if the
-// service does not exist, and ErrDead if it is not alive.
+// service does not exist, and ErrDead if it is not alive. It also returns the errors of ChooseStorage.
 func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive) error {
 	s, err := tx.AliveService(service)
 	if err != nil {

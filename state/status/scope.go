@@ -59,8 +59,8 @@ type part struct {
 // shows reports whether the status shows the service itself, and not only its units in relations.
 func (w *input) shows(service string) bool { return w.chosen == nil || w.chosen[service].shown }
 
-// choosePart returns the part of a service that the patterns can match. ok is false if they match no part of
-// it.
+// choosePart returns the part of a service that must be read for the patterns. ok is false if no pattern can
+// match the service or a unit of it.
 func (w *input) choosePart(service string) (p part, ok bool) {
 	p = part{shown: true, whole: w.globs.Match(service)}
 	needsAllUnits := p.whole
@@ -82,13 +82,14 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 
 	ok = needsAllUnits || len(p.units) > 0
 	if needsAllUnits {
-		p.units = nil
+		p.units = nil // means all
 	}
 	return p, ok
 }
 
-// readUnits reads the units that the patterns select, and then the units of services that are related to the
-// selected units' services.
+// readUnits reads the units that the patterns select. Unless w.alone is set, it then reads the units of services
+// that are related to the selected services. It sets w.chosen. Without patterns, it reads all units instead, and
+// w.chosen stays nil.
 func (w *input) readUnits(v *state.View) error {
 	if len(w.Globs) == 0 {
 		return w.readSelection(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
@@ -120,8 +121,10 @@ func (w *input) readUnits(v *state.View) error {
 	related := map[string]part{}
 	for service := range w.chosen {
 		for _, r := range w.relationsOf[service] {
-			if other := r.Other(service).Service; !w.chosen[other].shown {
-				// Without w.Related, the status shows these units only in their relations.
+			other := r.Other(service).Service
+			isSelected := w.chosen[other].shown
+			if !isSelected {
+				// Without w.Related, the status shows the units of other only in their relations.
 				related[other] = part{shown: w.Related, whole: true}
 			}
 		}
@@ -151,7 +154,8 @@ func (w *input) readParts(v *state.View, parts map[string]part) error {
 // relations.
 const maxSingle = 16
 
-// readAgents reads the records and presence of units' agents, and the leaders of services.
+// readAgents reads the records and presence of units' agents that selectAgents selects, and the leaders of all
+// services. Without patterns, it reads everything of all units' agents, and the presence of machines' agents.
 func (w *input) readAgents(v *state.View) error {
 	uniters := selection{}
 	presences := selection{prefixes: []string{leadersPrefix()}}
@@ -170,9 +174,9 @@ func (w *input) readAgents(v *state.View) error {
 	return w.readSelection(v, presences, w.decodePresence)
 }
 
-// selectAgents adds to the selections the keys that the agents of a service's units write. It adds whole
-// prefixes for more than maxSingle units. For a service that is not shown, it adds only the keys about
-// relations with shown services.
+// selectAgents adds to the selections the keys that the agents of a service's units write. For more than
+// maxSingle units, it adds whole prefixes. Otherwise it adds single keys, and only those about relations with
+// shown services if the service itself is not shown.
 func (w *input) selectAgents(uniters, presences *selection, service string, units []string) {
 	if len(units) > maxSingle {
 		uniters.prefixes = append(uniters.prefixes, keys.ServiceUniters(service))
@@ -194,7 +198,8 @@ func (w *input) selectAgents(uniters, presences *selection, service string, unit
 	}
 }
 
-// readMachines reads the machines of the shown units, or all machines, and whether their agents are present.
+// readMachines reads the machines of the shown units, and whether the machines' agents are present. Without
+// patterns, it reads all machines.
 func (w *input) readMachines(v *state.View) error {
 	if w.chosen == nil {
 		// readAgents has read the presence of all agents.
@@ -269,7 +274,7 @@ func (w *input) readSelection(
 		}
 	}
 
-	// A distant store then sends all single records in one round trip.
+	// With this call, a distant store sends all single records in one round trip.
 	if err := v.Keys().Prefetch(keyspace.Exactly(s.single...)); err != nil {
 		return err
 	}

@@ -31,41 +31,43 @@ type Options struct {
 	alone bool // do not read the units of related services
 }
 
-// Read reads the status that `juju status` shows. It reads a few lists for any number of units, and one
-// record for each relation.
+// Read reads the status that `juju status` shows. It reads one record for each relation. Without patterns, it
+// also reads a few lists and single records, however many units there are. The status names the records that do
+// not decode, so v does not report them.
 //
 // Patterns limit the status. A pattern that matches a service selects all of its units. A pattern that matches a
 // unit selects the unit's service with only that unit. In relations, the ends of selected services have only the
 // selected units. All other ends have all of their units. Without patterns, the status also shows the trouble of
 // the provisioner.
 func Read(v *state.View, o Options) (Status, error) {
-	in, err := readInput(v, o)
+	w, err := readInput(v, o)
 	if err != nil {
 		return Status{}, err
 	}
 	if !o.Secrets {
-		in.hideAllSecrets()
+		w.hideAllSecrets()
 	}
 
-	s := in.buildViews()
-	in.addSkipped(v.TakeDamage())
-	s.Damage = in.damage
-	s.Unmatched = in.globs.Unmatched(o.Globs)
-	if in.chosen == nil {
-		s.Provisioner = in.trouble
+	s := w.buildViews()
+	w.addSkipped(v.TakeDamage())
+	s.Damage = w.damage
+	s.Unmatched = w.globs.Unmatched(o.Globs)
+	// Without patterns, nothing is left out.
+	if w.chosen == nil {
+		s.Provisioner = w.trouble
 		return s, nil
 	}
 
 	// Leave out relations that have no selected service at either end.
 	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
 		services := slices.Collect(maps.Keys(r.Services))
-		return !slices.ContainsFunc(services, in.shows)
+		return !slices.ContainsFunc(services, w.shows)
 	})
 	return s, nil
 }
 
-// buildViews returns the views of all machines and relations, and of the selected services with their
-// units.
+// buildViews returns the views of the machines and relations that were read, and of the shown services with
+// their units.
 func (w *input) buildViews() Status {
 	s := Status{
 		Machines:  map[string]Machine{},
@@ -127,8 +129,8 @@ type input struct {
 	trouble        *state.ProvisionerTrouble          // nil if there is none
 	shared         map[string]map[string]UnitRelation // the maps that addRelations has returned, by their content
 
-	waiting    []state.Request // requests that no provisioner carries out, the oldest first
-	otherLeads bool            // the leading provisioner does not carry out requests
+	waiting     []state.Request // requests that no provisioner carries out, the oldest first
+	leaderIsOld bool            // the leading provisioner runs an older binary, which does not carry out requests
 }
 
 // condition is the part of a Workflow or RelationState that is shown.
@@ -142,7 +144,8 @@ type unitRelation struct {
 	id   int
 }
 
-// readInput reads all records that the status shows, and describes the damage that it finds among them.
+// readInput reads all records that the status shows, and adds missing records to the damage. The errors of
+// records that do not decode stay in v.
 func readInput(v *state.View, o Options) (*input, error) {
 	w := &input{
 		Options:        o,
@@ -185,16 +188,16 @@ func readInput(v *state.View, o Options) (*input, error) {
 	return w, nil
 }
 
-// findMissing adds to the damage each service and machine that other records name, but that has no record. A
-// store in this state was damaged by a disk or by hand. A service without a record is still shown if it has
-// units.
+// findMissing adds to the damage each service and machine that other records name, but whose own record is
+// missing or does not decode. It only considers machines of shown units. A store in this state was damaged by a
+// disk or by hand. A service without a record can still be shown if it has units.
 func (w *input) findMissing() {
 	missingServices := map[string]bool{}
-	missingMachines := map[string]bool{} // only machines that have shown units
+	missingMachines := map[string]bool{}
 	for _, u := range w.units {
 		if _, exists := w.services[u.Service]; !exists {
 			missingServices[u.Service] = true
-			// With this record, the status shows the service and its units.
+			// This stands in for the record, so that the status can show the service and its units.
 			w.services[u.Service] = state.Service{Name: u.Service, Life: state.Alive}
 		}
 
@@ -294,7 +297,8 @@ func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
 	return nil
 }
 
-// decodeUnits decodes the units that the globs select, and then the ports and other details below their keys.
+// decodeUnits decodes the units among the records, and the ports and other details below their keys. Of a service
+// whose part is not whole, it keeps only the units that a pattern matches. Without patterns, it keeps all units.
 func (w *input) decodeUnits(v *state.View, kvs []keyspace.KeyValue) error {
 	units, err := v.DecodeUnits(kvs)
 	if err != nil {

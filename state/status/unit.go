@@ -166,11 +166,11 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 }
 
 // addRelations adds the unit to the ends of its relations, and returns its relations by the names of its
-// service's endpoints. Units of a service whose states are the same share one map, so that large statuses
-// need less memory. The returned map must not be changed.
+// service's endpoints. Units of a service with the same states and no errors share one map, so that large
+// statuses need less memory. The returned map must not be changed.
 func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
-	key := u.Service // the map's key in w.shared, which contains the states of all relations
+	key := u.Service // the key in w.shared, to which the loop adds the unit's state in each relation
 	for _, r := range w.relationsOf[u.Service] {
 		// In container scope, a subordinate unit takes part only in relations with its principal's service, or with
 		// another subordinate.
@@ -193,7 +193,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 
 		key += name + view.State
 		if view.Message != "" {
-			// Each unit has its own errors.
+			// Each unit has its own errors, so a unit with errors gets a map of its own.
 			key += u.Name
 		}
 	}

@@ -39,7 +39,8 @@ func (w *input) readWaiting(v *state.View) error {
 			w.waiting = append(w.waiting, r)
 		}
 	}
-	w.otherLeads = leads
+	// This leader does not carry out requests, since its binary is older.
+	w.leaderIsOld = leads
 	return nil
 }
 
@@ -53,7 +54,8 @@ func (w *input) isWaiting(unit string) bool {
 	return false
 }
 
-// addWaiting adds a message about the waiting requests to the provisioner's trouble.
+// addWaiting adds a message about the waiting requests to the provisioner's trouble, which then began no later
+// than the oldest request. It does nothing if no request waits.
 func (w *input) addWaiting() {
 	if len(w.waiting) == 0 {
 		return
@@ -65,7 +67,7 @@ func (w *input) addWaiting() {
 	}
 
 	advice := "juju start on the host of machine 0 starts one"
-	if w.otherLeads {
+	if w.leaderIsOld {
 		advice = "the running provisioner has an older version; to upgrade it: juju upgrade-model"
 	}
 
@@ -74,7 +76,7 @@ func (w *input) addWaiting() {
 		count = "1 request waits"
 	}
 
-	oldest := w.waiting[0].Since
+	oldest := w.waiting[0].Since // w.waiting has the oldest first
 	if w.trouble == nil {
 		w.trouble = &state.ProvisionerTrouble{Since: oldest}
 	}

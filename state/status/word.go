@@ -10,7 +10,8 @@ import (
 
 // Word returns the unit's status in one word, for the terminal and the web page. It returns the charm's status,
 // unless the agent is lost or has failed, or a hook has failed. If the charm has not set a status, it returns
-// waiting before the agent runs, installing while the agent installs the charm, and later the unit's state.
+// waiting before the first hook runs, and installing while the agent installs the charm. Later, and if the charm
+// has set the status unknown, it returns the unit's state.
 func (u Unit) Word() string {
 	current := u.WorkloadInfo().Current
 	switch {

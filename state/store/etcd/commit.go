@@ -17,9 +17,10 @@ import (
 // errBundleFailed is etcd's error if a condition of a bundle does not hold; see splitBundles.
 var errBundleFailed = rpctypes.ErrFutureRev
 
-// Commit commits a transaction, as store.Store promises. It waits up to 30 seconds for a connection to a member,
-// and up to ten seconds for the answer. If there is no answer, because the connection breaks or ctx ends, the
-// caller cannot know whether the transaction was written. A member that hangs can still commit it later.
+// Commit commits a transaction, as store.Store promises. If the leased keys for prefix conditions are
+// not cached, it first reads them. It waits up to 30 seconds for a connection to a member, and up to ten seconds for
+// the answer. If there is no answer, because the connection breaks or ctx ends, the caller cannot know whether the
+// transaction was written. A member that hangs can still commit it later.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
@@ -40,8 +41,9 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 }
 
 // commitRequest sends the request to etcd, with the additional condition that the store is still the one that
-// was opened. It returns the revision of the commit, or the errors of Commit. After other errors than
-// ErrConflict and ErrStoreGone the caller must not send the request again, since etcd may have committed it.
+// was opened. It returns the revision of the commit. It returns ErrConflict if a condition does not hold, and
+// ErrStoreGone if the store was removed. If etcd does not answer, the caller must not send the request again, since
+// etcd may have committed it.
 func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
 
@@ -59,6 +61,7 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 			return err
 		}
 
+		// If etcd's history was replaced, this ends all watchers and leases.
 		d.observeResponse(before, resp.Header)
 		return nil
 	})
@@ -96,9 +99,10 @@ type request struct {
 	ops   []clientv3.Op
 }
 
-// compile returns the transaction as a request to etcd. For each condition on a prefix it needs the leased keys
-// below the prefix, and reads them from etcd if they are not cached. It returns ErrConflict if etcd no longer
-// has the revision of such a condition, and ErrTooLarge if the request does not fit into a transaction of etcd.
+// compile returns the transaction as a request to etcd. For each condition on a prefix it needs the keys below the
+// prefix that were under a lease at the condition's revision. If they are not cached, it reads them from etcd, and
+// returns ErrConflict if etcd no longer has that revision. It returns ErrTooLarge if the request does not fit into a
+// transaction of etcd.
 func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	var r request
 	for _, c := range txn.Conds {
@@ -108,7 +112,8 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 			continue
 		}
 
-		leased, err := d.listLeased(ctx, d.currentListing(handle.Span{Text: c.Prefix, Prefix: true}, c.Revision))
+		listing := d.currentListing(handle.Span{Text: c.Prefix, Prefix: true}, c.Revision)
+		leased, err := d.listLeased(ctx, listing)
 		if err != nil {
 			return request{}, err
 		}
@@ -146,8 +151,9 @@ func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp 
 	return cmps
 }
 
-// compileOp returns the operation as operations of etcd. Deleting a key, or putting it under a lease, also
-// writes a tombstone.
+// compileOp returns the operation as operations of etcd. Deleting a key also writes a tombstone, unless the key is
+// absent or the operation is quiet. Putting a key under a lease also writes one, since the key can vanish without a
+// transaction.
 func (d *db) compileOp(o store.Op) []clientv3.Op {
 	key := d.keys.encodeKey(o.Key)
 	tombstone := clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
@@ -167,10 +173,11 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// splitBundles moves the conditions and operations that do not fit into the root transaction into bundles,
-// which are nested transactions. If a condition of a bundle does not hold, the bundle does a read that etcd
-// refuses with errBundleFailed. etcd then refuses the whole request before it has written anything.
-// splitBundles returns ErrTooLarge if there are too many bundles for the root transaction.
+// splitBundles moves the conditions that do not fit into the root transaction into bundles, which are nested
+// transactions. If the operations do not fit beside these bundles, it moves all of them into further bundles. If a
+// condition of a bundle does not hold, the bundle does a read that etcd refuses with errBundleFailed. etcd then
+// refuses the whole request before it has written anything. splitBundles returns ErrTooLarge if there are too many
+// bundles for the root transaction.
 func (r request) splitBundles(keys keyCodec) (request, error) {
 	const maxRootConds = maxRootOps - 1 // commitRequest adds the comparison of the marker
 	var bundles []clientv3.Op
@@ -191,6 +198,7 @@ func (r request) splitBundles(keys keyCodec) (request, error) {
 		bundles = append(bundles, clientv3.OpTxn(nil, ops, nil))
 	}
 	r.ops = bundles
+	// Within the limits of store.Txn.Check, only leased keys can need so many bundles.
 	if len(bundles) > maxRootOps {
 		return request{}, fmt.Errorf(
 			"%w: too many keys have leases below the prefixes in its conditions",

@@ -58,8 +58,8 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 }
 
 // checkNotNested returns an error if the prefix is inside another store. It checks the parents of the prefix
-// from the innermost to the outermost, and stops at the first that the user cannot read. That is enough,
-// since nobody grants rights only to a part of a store.
+// from the innermost to the outermost. It returns nil at the first parent that the user cannot read: nobody grants
+// rights to only a part of a store, so there is no store at that parent or further out.
 func (d *db) checkNotNested(ctx context.Context) error {
 	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
@@ -121,7 +121,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 }
 
 // readMarker returns the revision at which the store was created. It returns [store.ErrNoStore] if there is
-// no store, and a different error if the store's format is not formatVersion.
+// no marker, and a different error if the marker is not bijou's, or its format is not formatVersion.
 func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// dial returns a client for the endpoints. If the URL names a user, dial logs in and waits for the answer.
-// Otherwise it returns immediately.
+// dial returns a client for the endpoints. The client's logins go through a. If the URL names a user, dial logs in
+// and waits for the answer. Otherwise it does not wait for a connection.
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
 	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
 	var tlsConfig *tls.Config // nil without TLS
@@ -33,8 +33,8 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 			return nil, err
 		}
 
-		// The files can be renewed while the client is in use.
 		tlsConfig = loaded
+		// The files can be renewed while the client is in use, so each handshake reads them again.
 		reloader := &tlsReloader{config: p, lastGood: tlsConfig}
 		reloading := reloadingCredentials{credentials.NewTLS(tlsConfig), reloader}
 		options = append(options, grpc.WithTransportCredentials(reloading))
@@ -92,7 +92,8 @@ func dialOptions() []grpc.DialOption {
 }
 
 // readPassword returns the password in the password file, or "" if the URL names no file. It is called for each
-// login, since the file may be replaced.
+// login, since the file may be replaced. It returns an error if other users have access to the file, or if the
+// file contains no password.
 func (p config) readPassword() (string, error) {
 	if p.passwordFile == "" {
 		return "", nil
@@ -211,7 +212,7 @@ func (a *authenticator) intercept(
 	if err != nil {
 		return err
 	}
-	// After a refused login, wait before the same password is tried again.
+	// After etcd has refused a password, do not send it again for a while.
 	if err := a.activeRefusal(password); err != nil {
 		return err
 	}
@@ -301,9 +302,9 @@ type reloadingCredentials struct {
 type tlsReloader struct {
 	config config
 
-	mu       sync.Mutex
-	lastGood *tls.Config
-	warned   string // the last logged error; empty after a success
+	mu          sync.Mutex
+	lastGood    *tls.Config
+	lastWarning string // the last logged error; empty after a success
 }
 
 // ClientHandshake does a TLS handshake with the certificates that the files have now.
@@ -321,7 +322,7 @@ func (r reloadingCredentials) Clone() credentials.TransportCredentials {
 }
 
 // reload returns the configuration of the files. If it cannot use the files, for example while only some of
-// them are renewed, it returns the previous configuration.
+// them are renewed, it returns the previous configuration. It does not log the same error twice in a row.
 func (l *tlsReloader) reload() *tls.Config {
 	c, err := l.config.loadTLS()
 	l.mu.Lock()
@@ -329,9 +330,9 @@ func (l *tlsReloader) reload() *tls.Config {
 
 	if err == nil {
 		l.lastGood = c
-		l.warned = ""
-	} else if l.warned != err.Error() {
-		l.warned = err.Error()
+		l.lastWarning = ""
+	} else if l.lastWarning != err.Error() {
+		l.lastWarning = err.Error()
 		slog.Warn("cannot read etcd's credentials again: using the previous ones", "error", err)
 	}
 

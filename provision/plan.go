@@ -45,7 +45,7 @@ const (
 	Start  Verb = "start"  // start an instance for the machine, and record it
 	Record Verb = "record" // record a different instance, or different addresses
 	Stop   Verb = "stop"   // stop an instance that no machine needs
-	Remove Verb = "remove" // remove the machine from the state; an Instance keeps running
+	Remove Verb = "remove" // remove the machine from the state; an Instance is left alone
 )
 
 // Action is one action of the provisioner. Actions on different machines are independent of each other. All
@@ -57,9 +57,9 @@ type Action struct {
 	Private, Public string // only for Record: the instance's addresses, as far as they are known
 }
 
-// Plan compares the machines in the state with the provider's instances, which must have been listed before
-// the machines were read. It returns the actions to carry out, and the problems with the provider's list.
-// It does no I/O.
+// Plan compares the machines in the state with the provider's instances. The instances must have been listed
+// before the machines were read. Otherwise the instance of a machine that was added in between would count as
+// unknown. Plan returns the actions to carry out, and the problems with the provider's list. It does no I/O.
 //
 // Plan works for any list of instances. If the list contradicts the state, Plan follows the state: a recorded
 // instance belongs to the machine that has recorded it, and is stopped only if that machine is dead. Plan
@@ -69,6 +69,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, problems []str
 	for _, w := range want.Machines {
 		actions = append(actions, assigned.planMachine(w)...)
 	}
+	// The machines below are not in the state. With "", each Stop names the machine that its instance names.
 	if want.Harvest.StopsGone() {
 		actions = append(actions, stopActions("", assigned.gone)...)
 	}
@@ -93,8 +94,9 @@ func Plan(want Want, have []provider.Instance) (actions []Action, problems []str
 }
 
 // planMachine returns the actions for one machine in the state. A machine that is unmanaged or as wanted needs
-// none. A machine that is dead, or dying without ever having started, is taken down. Any other machine keeps or
-// gets one running instance.
+// none. A machine that is dead, or dying without ever having started, is taken down. Any other machine keeps
+// one instance. If that instance is running, the machine gets a Record if its record differs. Otherwise it gets
+// a Start, unless the start must wait. Surplus instances are stopped or reported.
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
 	if w.Unmanaged {
@@ -137,7 +139,7 @@ func addressDiffers(listed, recorded string) bool { return listed != "" && liste
 // takeDown plans the end of a machine. While the machine has instances, it returns their stops, including
 // stops of recorded instances that the provider does not list. Otherwise it returns the machine's removal. If
 // the harvest mode leaves the instances of such machines alone, it returns the removal at once, which names
-// the instances that keep running.
+// the listed instances that stay.
 func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	instances := slices.Concat(have, a.unlisted[w.ID])
 	if len(instances) > 0 && a.harvest.StopsGone() {

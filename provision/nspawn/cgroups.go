@@ -44,6 +44,7 @@ func newCgroupManager(name string) *cgroupManager {
 	}
 
 	m := &cgroupManager{}
+	// A container's systemd can use these hierarchies. The controllers of memory and processors have their own.
 	for _, hierarchy := range []string{"systemd", "unified"} {
 		if _, err := os.Stat(filepath.Join(groupRoot, hierarchy, "cgroup.procs")); err == nil {
 			m.folders = append(m.folders, filepath.Join(groupRoot, hierarchy, name))
@@ -81,7 +82,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 		groups = append(groups, dir)
 	}
 
-	limitGroups, unlimited := m.setLimits(id, c.limits)
+	extraGroups, unlimited := m.setLimits(id, c.limits)
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 
 	// The shell enters all groups, and then starts the container in them.
 	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, groups,
-		limitGroups, []string{"--"}, c.args)...)
+		extraGroups, []string{"--"}, c.args)...)
 	shell.Dir = "/"
 
 	// A container inherits no variable from this process's environment.
@@ -144,7 +145,8 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	return pids, nil
 }
 
-// listGroups lists a group and all groups below it. Each group comes before the groups below it.
+// listGroups lists a group and all groups below it. Each group comes before the groups below it. It returns
+// none if the group does not exist.
 func listGroups(dir string) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +180,8 @@ func readProcesses(group string) ([]int, error) {
 	return pids, err
 }
 
-// kill kills all processes of a container, and removes its control groups.
+// kill kills all processes of a container, and removes its control groups. It repeats both until the groups
+// are removed, or until ctx is done.
 func (m *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
 		pids, err := m.listProcesses(id)
@@ -190,7 +193,7 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 			// An error is ignored, since the process may already have ended.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		// The removal fails while a group still has a process. It is then repeated.
+		// A failed removal is repeated, since it fails while a group still has a process.
 		if len(pids) == 0 && m.removeGroups(id) == nil {
 			return nil
 		}
@@ -204,6 +207,7 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 // environment's groups.
 func (m *cgroupManager) removeGroups(id string) error {
 	folders := slices.Clone(m.folders)
+	// The limiters of version 2 use the group in m.folders.
 	for _, l := range []*limiter{m.mem, m.cpu} {
 		if l != nil && l.v1 {
 			folders = append(folders, l.folder)
@@ -266,7 +270,7 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (extraG
 
 		v1 := limit.limiter.v1
 		dir := filepath.Join(limit.limiter.folder, id)
-		// A limit that fails does not prevent the start, and is reported to the operator instead.
+		// A limit that the kernel does not accept is only reported to the operator.
 		enforced := os.MkdirAll(dir, 0o755) == nil && limit.set(dir, limit.amount, v1) == nil
 		if !enforced {
 			unlimited = append(unlimited, limit.constraint)

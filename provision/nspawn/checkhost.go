@@ -50,7 +50,7 @@ func storageFolders(config map[string]string) ([]string, error) {
 	return folders, nil
 }
 
-// checkHost returns an error if this process cannot start containers on this host.
+// checkHost returns an error if this process is not root, or if this host lacks a program that containers need.
 func checkHost() error {
 	if os.Geteuid() != 0 {
 		return errors.New("containers need root: use sudo")
@@ -83,7 +83,7 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 // checkHardware returns an error if this host does not meet the constraints, or if its disk is nearly full.
 // The free space, in MiB, counts as the size of the machine's disk, since a machine can use no more.
 func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
-	host.Container = Name
+	host.Container = Name // for the constraint container
 	host.RootDisk = free
 	if err := provider.CheckFit(host, spec); err != nil {
 		return err
@@ -118,8 +118,8 @@ func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 
 // stateFolders returns the directories on this host that a container's agent needs to reach the state: the
 // directory of the state's file, or the directories of its sockets. It returns none if the agent reaches the
-// state over the network. It returns an error if the state has only loopback addresses, which a container
-// cannot reach.
+// state over the network, or if r is empty. It returns an error if the state has only loopback addresses,
+// which a container cannot reach.
 func (r environmentRecord) stateFolders() ([]string, error) {
 	// The URL has the form SCHEME:[//]LOCATION[?OPTIONS].
 	scheme, location, _ := strings.Cut(r.State, ":")
@@ -169,7 +169,7 @@ func isLoopback(hostPort string) bool {
 
 // resolveAgent sets l.hostFolders to the host's directories that the container needs for its agent and
 // storage, and l.tools to the directory of the agent's binary. A confined container gets a gateway instead of
-// the state's directories.
+// the state's directories: resolveAgent creates the gateway's directory, and sets l.gateway and l.state.
 func (l *launch) resolveAgent() error {
 	r, err := l.provider.readEnvironment()
 	if err != nil {

@@ -34,8 +34,8 @@ func (l *launch) confine(r environmentRecord) error {
 
 // environmentArgs returns the options that mount directories at the environment's path in the container. A
 // container with a gateway gets the gateway's directory, which does not contain the state. Other containers
-// get the environment's directory. All of them can write only into their own machine's directory below that
-// path.
+// get the environment's directory. Of the host's directories that these options mount, only machines/ is
+// writable, and belongs to this machine alone.
 func (l launch) environmentArgs() (args []string) {
 	env := l.provider.env.Dir
 	machines := mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines"))
@@ -51,6 +51,7 @@ func (l launch) environmentArgs() (args []string) {
 	return []string{
 		mountOption("--bind-ro=", l.gateway, env), machines,
 		mountOption("--bind-ro=", filepath.Join(env, "tools"), filepath.Join(env, "tools")),
+		// The path of the gateway's socket is the same on this host and in the container.
 		mountOption("--bind-ro=", l.gateway, l.gateway),
 	}
 }

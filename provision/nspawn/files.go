@@ -23,8 +23,8 @@ var bootScript string
 const unitFolder = "etc/systemd/system"
 
 // prepareFiles creates the machine's directories, and writes its own files to up/, the upper layer of the
-// overlay over the tree. It runs before each start of the container. It does not change files that a charm
-// may have changed since the first start.
+// overlay over the tree. It runs before each start of the container. It replaces the scripts and units each
+// time, but writes all other files only once, since a charm may have changed them.
 func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
@@ -37,6 +37,7 @@ func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil {
 		return err
 	}
+	// boot.sh uses this symlink as the lower layer of the overlay.
 	if err := osutil.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
 		return err
 	}
@@ -63,14 +64,14 @@ func (l launch) prepareFiles() error {
 
 // writeCalls creates the directories below the machine's directory, and writes the scripts that call applets.
 func (l launch) writeCalls() error {
-	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
+	jujudDir := "var/lib/juju/tools/machine-" + l.spec.Machine
 	for _, dir := range []string{
 		"up",
 		"work",
 		"root",
 		"machines/" + l.spec.Machine,
 		"up/" + unitFolder + "/multi-user.target.wants",
-		"up/" + jujud,
+		"up/" + jujudDir,
 		"up/usr/bin",
 	} {
 		if err := l.makeFolder(dir); err != nil {
@@ -80,7 +81,7 @@ func (l launch) writeCalls() error {
 
 	// Charm libraries call jujud to find out Juju's version. Programs that charms run outside of hooks call
 	// juju-exec and juju-run.
-	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
+	for _, path := range []string{jujudDir + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
 		if err := l.writeCall(path); err != nil {
 			return err
 		}
@@ -125,8 +126,9 @@ func (l launch) makeFolder(path string) error {
 // hostname returns the container's host name, such as "prod-3".
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
-// hostPrefix returns the prefix of the machines' host names: the environment's name with a hyphen, without
-// the characters that a host name cannot have. It is "" if no character is left.
+// hostPrefix returns the prefix of the machines' host names: the environment's name in lower case, without
+// the characters that a host name cannot have, cut to maxLength, and with a hyphen at its end. It is "" if no
+// letter or digit is left.
 func (p *Provider) hostPrefix() string {
 	const maxLength = 40
 	name := strings.Map(func(r rune) rune {
@@ -196,11 +198,13 @@ func (l launch) writeUnits() error {
 		}
 	}
 
-	// apt's timers could lock apt at any moment, and hooks could then not use apt.
+	// apt's timers could lock apt at any moment, and hooks could then not use apt. The other timers maintain
+	// disks, which is up to the host.
 	var masked []string
 	for _, name := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		masked = append(masked, filepath.Join(folder, name))
 	}
+	// systemd never starts a unit whose file is a symlink to /dev/null.
 	return osutil.Symlink("/dev/null", masked...)
 }
 

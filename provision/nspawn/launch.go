@@ -55,8 +55,9 @@ func (p *Provider) hasBooted(id string) bool {
 	return err == nil
 }
 
-// bootContainer starts the container, and blocks until the container's systemd is up. It first removes the
-// remains of a previous container. It removes a container that does not boot.
+// bootContainer starts the container, and blocks until the container's systemd is up. It first ends a previous
+// container of the machine, and prepares the machine's files. If the container does not boot, or the boot
+// cannot be recorded, bootContainer ends the container, and keeps the machine's files.
 func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	// Without the mark, the instance does not count as running.
 	mark := filepath.Join(l.dir(), bootedFile)
@@ -123,6 +124,7 @@ func (l launch) runContainer(ctx context.Context) error {
 	}
 
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
+	// boot.sh takes the machine's directory and the socket, and then the command that it runs.
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
 		args:   slices.Concat([]string{l.dir(), ready.LocalAddr().String()}, hierarchyArgs(l.tree), l.commandArgs()),
 		log:    console.path,
@@ -222,7 +224,7 @@ func listenReady(id string) (*net.UnixConn, error) {
 }
 
 // awaitReady waits until the container's systemd reports that it is up. It prints the console's output in
-// the meantime.
+// the meantime. It returns an error if the container ends first, or is not up after bootTimeout.
 func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()

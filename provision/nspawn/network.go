@@ -76,7 +76,8 @@ func (p *Provider) ensureNetwork(r *provider.Record) error {
 }
 
 // chooseNetwork returns the configured network. If none is configured, it returns a /24 in 10.64.0.0/10 that
-// this host does not use.
+// this host does not use. It returns an error if the configured network is not a free IPv4 /24, or if no /24 is
+// free.
 func (p *Provider) chooseNetwork() (network, error) {
 	taken, err := p.listUsedNetworks()
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *Provider) listUsedNetworks() ([]netip.Prefix, error) {
 	return append(routes, onInterfaces...), nil
 }
 
-// listRoutes returns the destinations of this host's routes, except the default route and the routes of the
+// listRoutes returns the destinations of this host's IPv4 routes, except default routes and the routes of the
 // given bridge.
 func listRoutes(exceptBridge string) ([]netip.Prefix, error) {
 	f, err := os.Open("/proc/net/route")
@@ -160,6 +161,7 @@ func listRoutes(exceptBridge string) ([]netip.Prefix, error) {
 			continue
 		}
 
+		// The line of headings is not hexadecimal, so parseRoute refuses it.
 		route, ok := parseRoute(fields[1], fields[7])
 		isDefault := route.Bits() == 0
 		if ok && !isDefault {
@@ -198,7 +200,7 @@ func listInterfaceNetworks(exceptBridge string) ([]netip.Prefix, error) {
 }
 
 // parseRoute parses a destination and its mask from /proc/net/route, in hexadecimal. The result ok is false
-// if they are not of IPv4.
+// unless each of them has four bytes.
 func parseRoute(destination, mask string) (route netip.Prefix, ok bool) {
 	d, destinationErr := hex.DecodeString(destination)
 	m, maskErr := hex.DecodeString(mask)
@@ -217,7 +219,7 @@ func parseRoute(destination, mask string) (route netip.Prefix, ok bool) {
 }
 
 // nextAddress returns the first unused address for a machine after n.Last. After the network's last address
-// for machines, it continues with the first one.
+// for machines, it continues with the first one. It returns an error if all of them are used.
 func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	instances, err := p.listInstances()
 	if err != nil {
@@ -315,7 +317,7 @@ func removeLink(ctx context.Context, id string) error {
 		return err
 	}
 
-	// If the deletion failed, the kernel has removed the link first.
+	// If the deletion failed although ctx is not done, the kernel has removed the link first.
 	return nil
 }
 

@@ -81,7 +81,7 @@ func CheckSettings(config map[string]string) error {
 }
 
 // New returns the provider for an environment. It changes nothing, and ignores settings that it does not
-// know.
+// know. The error is always nil.
 func New(e provider.Environment) (*Provider, error) {
 	p := &Provider{
 		env:        e,
@@ -90,7 +90,7 @@ func New(e provider.Environment) (*Provider, error) {
 	}
 
 	p.manager = newCgroupManager(p.namePrefix)
-	// This is the test of sd_booted(3).
+	// sd_booted(3) recognizes a host with systemd in the same way.
 	if _, err := os.Lstat("/run/systemd/system"); err == nil {
 		p.manager = systemdManager{}
 	}
@@ -103,7 +103,8 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 }
 
 // Start boots the machine's container, and returns once the container's systemd is up. systemd then starts
-// the agent. If Start was interrupted, the next call continues its work.
+// the agent. Start does not change a container that is already running. If Start was interrupted, the next call
+// continues its work.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	defer func() {
 		if err != nil {
@@ -310,7 +311,7 @@ func (p *Provider) recordInstance(
 	return r, lock, err
 }
 
-// readInstance reads an instance. It returns fs.ErrNotExist if there is no such instance. An instance counts
+// readInstance reads an instance. It returns fs.ErrNotExist if the instance has no record. An instance counts
 // as running only after it has booted. Before that, its only process may be a shell. An instance whose record
 // cannot be read counts as one of this environment, and of the machine in its ID.
 func (p *Provider) readInstance(id string) (provider.Instance, error) {
@@ -339,7 +340,7 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	}, nil
 }
 
-// listInstances returns this environment's instances in the order of their machines' numbers.
+// listInstances returns the instances that have a record, in the order of their machines' numbers.
 func (p *Provider) listInstances() ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -48,8 +48,9 @@ var keyringLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\s*keyring\s+(/\S+)`)
 })
 
-// findRelease returns the release for a series. It returns an error if debootstrap is not installed, or has
-// no script for the series. For a newer release of a known distribution, it uses the distribution's script.
+// findRelease returns the release for a series. If debootstrap has no script for a known release of Debian or
+// Ubuntu, findRelease uses the distribution's script for newer releases. It returns an error if the series has
+// an invalid name, if debootstrap is not installed, or if there is no script.
 func findRelease(series string) (release, error) {
 	if !nameForm().MatchString(series) {
 		return release{}, fmt.Errorf("%q is not a series", series)
@@ -102,6 +103,7 @@ func (r release) checkKeyring() error {
 		return nil
 	}
 
+	// One keyring is enough, so the error names only one.
 	wanted := r.keyrings[len(r.keyrings)-1]
 	missing := fmt.Sprintf("this host has no %s to check the archive of the series %q with", wanted, r.series)
 	if d, ok := distributions()[r.distribution]; ok {
@@ -122,8 +124,9 @@ func (r release) args(dir, mirror string, packages []string) []string {
 }
 
 // findMirror returns the mirror in the settings. If the settings have none, it returns the mirror that this
-// host's own apt uses for the release, or for a different release of the same distribution. It returns "" if
-// debootstrap must choose the mirror. It returns an error if the mirror in the settings is invalid.
+// host's own apt uses for the release, or for the host's own release if both are of the same distribution. It
+// returns "" if debootstrap must choose the mirror. It returns an error if the mirror in the settings is
+// invalid.
 func (r release) findMirror(ctx context.Context, config map[string]string) (string, error) {
 	if given := config["mirror."+r.series]; given != "" {
 		return given, checkMirror(r.series, given)
@@ -159,9 +162,10 @@ func checkMirror(series, mirror string) error {
 	return nil
 }
 
-// CheckSeries returns an error if machines of the given series cannot boot on this host with the settings in
-// config. This is the case if the series has no tree, and none can be created. If a package is missing, the error
-// names the package to install. CheckSeries does not examine a tree that exists or that the settings name.
+// CheckSeries returns an error if the series has no tree on this host with the settings in config, and none
+// can be created, because debootstrap, its script for the series, or the archive's keyring is missing. The
+// error names the package to install, if that is known. CheckSeries also returns an error if the setting
+// nspawn.packages is invalid. It does not examine a tree that exists or that the settings name.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)
 	if err != nil {

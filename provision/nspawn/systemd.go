@@ -21,7 +21,8 @@ type systemdManager struct{}
 func unitName(id string) string { return "bijou-" + id + ".service" }
 
 // start starts the container as a systemd unit. It returns an error if a unit of the same name exists. systemd
-// enforces both limits, so unlimited is nil.
+// enforces both limits, so unlimited is nil. It does not use c.lock, since systemd, and not this process, starts
+// the shell.
 func (systemdManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	// With STAY, boot.sh replaces itself with the container, so that the unit lasts as long as the container.
 	args := []string{
@@ -40,7 +41,7 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 	}
 	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
 
-	// Newer versions of systemd-run expand variables, unless their dollar signs are escaped.
+	// systemd expands variables in the command, unless their dollar signs are escaped.
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, "$", "$$")
 	}

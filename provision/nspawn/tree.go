@@ -57,7 +57,8 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 // ensureTree returns the directory tree from which the machine boots. If the settings name a tree, it returns
 // that tree. A machine that has booted before keeps its tree if that is still in the cache, since its own files
 // are an overlay over that tree. Otherwise ensureTree returns the tree of the series in the cache, and creates
-// it with debootstrap if it is missing. All environments with the same packages share that tree.
+// it with debootstrap if it is missing. All environments with the same packages share that tree. ensureTree
+// returns an error if checkTree refuses the tree.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)
@@ -72,7 +73,8 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	}
 
 	dir := treeFolder(series, added)
-	// If the machine has not booted before, previous is empty.
+	// The symlink base leads to the tree from which the machine last booted. Before the first boot, previous is
+	// empty.
 	previous, _ := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base"))
 	isInCache := filepath.Dir(previous) == filepath.Dir(dir)
 	// The operator may have removed the machine's tree from the cache.
@@ -118,7 +120,8 @@ func cacheFolder() string {
 	return "/var/cache/bijou"
 }
 
-// checkTree returns an error if the directory does not contain a bootable system of the given series.
+// checkTree returns an error if the directory lacks a file that machines need, or if its system is not of the
+// given series.
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
 		if !treeHas(dir, file) {
@@ -229,8 +232,9 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	return osutil.SyncDir(parent)
 }
 
-// runDebootstrap creates a tree of the release in dir with debootstrap, and prints the progress to boot. The
-// tree has the usual packages and the added ones. If mirror is "", debootstrap chooses the mirror.
+// runDebootstrap creates a tree of the release in dir with debootstrap, and prepares it for machines. It
+// prints the progress to boot. The tree has the usual packages and the added ones. If mirror is "",
+// debootstrap chooses the mirror.
 func runDebootstrap(ctx context.Context, dir string, r release, mirror string, added []string, boot io.Writer) error {
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -277,9 +281,9 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 
 // printProgress prints every tenth line of debootstrap's output to boot, and returns the last line. It reads
 // the output to its end, since debootstrap would otherwise block.
-func printProgress(out io.Reader, boot io.Writer) (last string) {
+func printProgress(output io.Reader, boot io.Writer) (last string) {
 	steps := 0
-	for lines := bufio.NewReader(out); ; {
+	for lines := bufio.NewReader(output); ; {
 		// A very long line comes in parts, which count as lines.
 		line, _, err := lines.ReadLine()
 		if err != nil {
@@ -319,7 +323,7 @@ func cleanTree(dir string) error {
 }
 
 // aptMirror returns the mirror of the series that this host's apt uses. It returns "" if apt uses no mirror
-// of the series.
+// of the series, or if apt-get fails.
 func aptMirror(ctx context.Context, series string) string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format",
 		"$(CODENAME) $(REPO_URI)").Output()

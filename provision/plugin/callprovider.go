@@ -16,8 +16,10 @@ import (
 var errClosed = errors.New("the provider was closed")
 
 // callProvider runs call with a client of the provider's process, and starts the process if none is running.
-// It returns the provider's own error unchanged. It returns a transient error if the process ends during the
-// call, or does not answer within the timeout. A timeout of 0 means no timeout.
+// It returns the provider's own error if the process is still running, and a transient error if the process
+// ends during the call. If the process does not answer within the timeout, callProvider kills it, and also
+// returns a transient error. A timeout of 0 means no timeout. If ctx ends the call, callProvider returns the
+// error of ctx.
 func (c *Client) callProvider(
 	ctx context.Context,
 	timeout time.Duration,
@@ -74,8 +76,8 @@ func (c *Client) transientError(what string) error {
 	return &providerError{fmt.Sprintf("provider %q: %s", c.options.Name, what), provider.ErrTransient}
 }
 
-// lock locks the client. It returns an error if ctx is done first, and errClosed if the client is closed.
-// The caller must call unlock.
+// lock locks the client. It returns an error if ctx is done first, and errClosed if the client is closed. If
+// it returns nil, the caller must call unlock.
 func (c *Client) lock(ctx context.Context) error {
 	select {
 	case c.mu <- struct{}{}:
@@ -94,8 +96,7 @@ func (c *Client) lock(ctx context.Context) error {
 func (c *Client) unlock() { <-c.mu }
 
 // acquireSession returns a session for one call, with a running provider process that the options want now. It
-// starts a process if necessary. The caller must call Done of the session's WaitGroup calls when its call has
-// ended.
+// starts a process if necessary. The caller must call calls.Done of the session after its call.
 func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	wanted, err := c.options.Wanted(ctx)
 	if err != nil {
@@ -127,8 +128,9 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	return c.current, nil
 }
 
-// renewSession starts a provider process as the current session. After a failed start, it returns the error of
-// that start until the next one is due. The caller holds the lock.
+// renewSession starts a provider process as the current session. After a failed start or a crash, it first
+// waits until the next start is due. If that wait would be longer than maxRetryWait, it returns the error of
+// the failure at once, and starts nothing. The caller holds the lock.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	// The failures of a different executable or environment do not delay this start.
 	if !wanted.equal(c.backoff.wanted) {
@@ -198,8 +200,8 @@ func (c *Client) retireSession() {
 	})
 }
 
-// isIdle reports whether no instance can exist. If there are no machines any more, this is known once the
-// process has listed no instances.
+// isIdle reports whether no instance can exist. If there are no machines any more, it returns true only after
+// the process has listed no instances. It returns an error if ctx is done, or if the client is closed.
 func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
 	if err := c.lock(ctx); err != nil {
 		return false, err

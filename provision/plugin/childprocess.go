@@ -72,7 +72,7 @@ func (p *childProcess) runAndWait(started chan<- error, stdout, stderr *os.File)
 	started <- err
 	if err != nil {
 		p.exitErr = err
-		p.expirePipes(0)
+		p.expirePipes(0) // there is no output to read
 		return
 	}
 
@@ -80,8 +80,8 @@ func (p *childProcess) runAndWait(started chan<- error, stdout, stderr *os.File)
 	p.expirePipes(drainTimeout) // the time to read the last output
 }
 
-// startCommand starts the process. It retries while the executable is busy, which happens if the executable
-// was just written.
+// startCommand starts the process. It retries for up to a second while the executable is busy, which happens if
+// the executable was just written.
 func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err error) {
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
@@ -99,7 +99,7 @@ func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err
 	// The process is nil if the start has failed.
 	p.running.Store(cmd.Process)
 	if p.killed.Load() {
-		// Kill was called before there was a process. Its caller has already returned, and needs no error.
+		// Kill may have been called before there was a process, so repeat it. No caller waits for this error.
 		_ = p.Kill(context.Background())
 	}
 	return cmd, err
@@ -217,8 +217,8 @@ type stderrLog struct {
 	last string
 }
 
-// logLine logs a line of stderr, and keeps it as the last line. After a panic it keeps the first line of
-// the panic, which explains more than the stack trace.
+// logLine logs a line of stderr, and keeps it as the last line. It does not keep go-plugin's debug messages.
+// After a panic it keeps the first line of the panic, which explains more than the stack trace.
 func (l *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))
 	if line == "" {

@@ -41,7 +41,7 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	case p.Machine != "":
 		return p.Machine, tx.occupyHost(u, env, p.Machine)
 	case env.Provider == ProviderLocal && !u.Constraints.AsksAnything():
-		// This host runs all units that want nothing special.
+		// Machine 0, which is this host, runs all units without constraints.
 		return "0", nil
 	}
 
@@ -86,7 +86,7 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 
 // AddUnit adds a unit to a service, on the machine that p selects, with the service's storage. It returns ErrNotFound
 // if the service, machine or storage does not exist, and ErrDead if one of them is dying. It returns a different error
-// for a subordinate service, and if the machine cannot host the unit.
+// for a subordinate service, and if the machine cannot host the unit or the unit cannot get the storage.
 func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	defer func() {
 		if err != nil {
@@ -106,7 +106,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	// The unit must go to the machine of its storage.
+	// The unit must go to the machine of its storage. AttachStorage refuses storage on any other machine.
 	if p.Machine == "" && len(p.Storage) > 0 {
 		first, err := tx.Storage(p.Storage[0])
 		if err != nil {
@@ -180,22 +180,22 @@ func (e *SeriesError) Error() string { return e.reason }
 // RefuseSeries returns a *SeriesError with the given reason.
 func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
 
-// MachineSeries lists the series that machines can have, the preferred one first; nil means any. On "local"
-// that is the host's series. Other providers report their own when they are examined.
+// MachineSeries lists the series that machines can have, the preferred one first; nil means any. The preferred one
+// is HostSeries or, only on "local", the default series if HostSeries is empty. If there is no preferred one, the
+// result is nil.
 //
 // Providers that boot machines from trees of files also have the series in settings PROVIDER.tree.SERIES
-// and PROVIDER.mirror.SERIES. nspawn has all series of the archives as well, unless nspawn.tree is set. Except on
-// "local", the result is nil until the provider has reported its own series.
+// and PROVIDER.mirror.SERIES. nspawn has all series of the archives as well, unless nspawn.tree is set.
 func (e Environment) MachineSeries() []string {
-	own := e.HostSeries
+	preferred := e.HostSeries
 	if e.Provider == ProviderLocal {
-		own = cmp.Or(own, e.DefaultSeries)
+		preferred = cmp.Or(preferred, e.DefaultSeries)
 	}
-	if own == "" {
+	if preferred == "" {
 		return nil
 	}
 
-	all := []string{own}
+	all := []string{preferred}
 	add := func(series string) {
 		if !slices.Contains(all, series) {
 			all = append(all, series)
@@ -229,8 +229,8 @@ func (e Environment) MachineSeries() []string {
 // * the environment's default, if the charm supports it,
 // * the charm's series, in their order.
 //
-// If machines can have none of these series, it returns a *SeriesError. With force, and in an environment
-// that allows other series, it returns the default instead.
+// If machines can have none of these series, it returns a *SeriesError. With force, or in an environment that
+// allows other series, it returns the environment's default instead.
 func (e Environment) ChooseSeries(wanted string, supported []string, force bool) (string, error) {
 	available := e.MachineSeries() // empty means any
 	candidates := []string{wanted}
@@ -266,6 +266,7 @@ func (s Service) CheckSeries(env Environment, c Charm) error {
 		return nil
 	}
 
+	// Without a constraint on the architecture, the machines count as having that of this binary.
 	arch := cmp.Or(s.Constraints.Over(env.Constraints).Hardware().Arch, constraints.HostArch())
 	switch {
 	case !c.Meta.Supports(s.Series):

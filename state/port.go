@@ -90,21 +90,21 @@ type PortInUse struct {
 	Port Port
 }
 
-// PortConflict finds a range that overlaps p, and that a different unit on the unit's machine has open; taken
+// PortConflict finds a range that overlaps p, and that a different unit on the unit's machine has open; found
 // is false if there is no such range. Use [Port.ConflictsWith] for the unit's own ranges. On "local", an equal
 // range does not conflict: all units share one host, and many charms open the same ports.
-func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
+func (v *View) PortConflict(unit string, p Port) (conflict PortInUse, found bool, err error) {
 	u, err := v.Unit(unit)
 	if err != nil {
-		return in, false, err
+		return PortInUse{}, false, err
 	}
 	env, err := v.Environment()
 	if err != nil {
-		return in, false, err
+		return PortInUse{}, false, err
 	}
 	open, err := v.machinePorts(u.Machine)
 	if err != nil {
-		return in, false, err
+		return PortInUse{}, false, err
 	}
 
 	for _, other := range open {
@@ -114,7 +114,7 @@ func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err 
 		}
 	}
 
-	return in, false, nil
+	return PortInUse{}, false, nil
 }
 
 // machinePorts returns the open ports of all units of a machine.
@@ -148,7 +148,7 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 			}
 			ports, err := keyspace.Decode[[]Port](kv)
 			if v.keys.Skips(err) {
-				// The record is damaged, and this view tolerates that.
+				// A damaged record of one unit must not stop other units.
 				continue
 			}
 			if err != nil {

@@ -71,8 +71,8 @@ type relationIndex struct {
 }
 
 // AddRelation adds a relation between two endpoints, as InferEndpoints returns them. It returns ErrExists if
-// the endpoints are already related, ErrNotFound if a service does not exist, and ErrDead if a service is
-// dying. It returns a different error if the endpoints do not fit together, or if one has reached its limit.
+// the endpoints are already related, ErrNotFound if a service or endpoint does not exist, and ErrDead if a service
+// is dying. It returns a different error if the endpoints do not fit together, or if one has reached its limit.
 func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
@@ -140,7 +140,7 @@ func checkContainer(a, b charmEndpoint) error {
 }
 
 // checkUnrelated returns an [ErrExists] if the endpoints have a relation, and an ErrExists that is also an [ErrDead] if
-// that relation is ending.
+// that relation is ending or has no record.
 func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 	indexes, err := tx.relationIndexes(a.Service)
 	if err != nil {
@@ -227,18 +227,19 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	return r, tx.putRelation(r)
 }
 
-// rewriteRelation is putRelation for an existing relation. It keeps fields that this binary does not know.
+// rewriteRelation is putRelation for an existing relation, which the transaction must have read. It keeps fields
+// that this binary does not know.
 func (tx *Tx) rewriteRelation(r Relation) error {
-	var indexes []string
+	var indexKeys []string
 	for _, e := range r.Endpoints {
-		indexes = append(indexes, keys.ServiceRelation(e.Service, r.ID))
+		indexKeys = append(indexKeys, keys.ServiceRelation(e.Service, r.ID))
 	}
-	if err := tx.keys.Prefetch(keyspace.Exactly(indexes...)); err != nil {
+	if err := tx.keys.Prefetch(keyspace.Exactly(indexKeys...)); err != nil {
 		return err
 	}
 
 	// Put keeps the unknown fields of a record only if the transaction has read the record.
-	for _, key := range indexes {
+	for _, key := range indexKeys {
 		if _, _, err := tx.keys.Get(key); err != nil {
 			return err
 		}
@@ -326,7 +327,7 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 }
 
 // findRelations reads the service's relations for which wanted returns true, sorted by id. It calls wanted with each
-// entry of the service's index.
+// entry of the service's index. It returns ErrNotFound if one of the wanted relations has no record.
 func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
 	all, err := v.relationIndexes(service)
 	if err != nil {
@@ -357,16 +358,16 @@ func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	return all, nil
 }
 
-// findRecords reads the records of relations, sorted by id. It returns the ids without a record in missing. It
-// sorts the given ids in place. An id can occur twice.
+// findRecords reads the records of the relations with the ids, sorted by id. It returns the ids without a record in
+// missing. An id can occur twice in ids, but its record is returned only once. findRecords changes the slice ids.
 func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	records := make([]string, len(ids))
+	recordKeys := make([]string, len(ids))
 	for i, id := range ids {
-		records[i] = keys.Relation(id)
+		recordKeys[i] = keys.Relation(id)
 	}
-	if err := v.keys.Prefetch(keyspace.Exactly(records...)); err != nil {
+	if err := v.keys.Prefetch(keyspace.Exactly(recordKeys...)); err != nil {
 		return nil, nil, err
 	}
 
@@ -386,16 +387,16 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 }
 
 // RelationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or "db". If the part after the
-// colon is not a number, only the name counts. If several relations have the name, it returns an error that lists
-// them. It returns ErrNotFound if there is no such relation.
+// colon is a number, only the number counts, and otherwise only the name. If several relations have the name, it
+// returns an error that lists them. It returns ErrNotFound if there is no such relation.
 func (v *View) RelationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
 	if number == "" {
 		number = strings.TrimPrefix(text, "relation-")
 	}
 
-	// A number identifies the relation, so that the name before it is not needed.
 	wanted := func(_ int, index relationIndex) bool { return index.Name == name }
+	// A number identifies the relation, so the name before it does not count.
 	if wantedID, err := strconv.Atoi(number); err == nil {
 		wanted = func(id int, _ relationIndex) bool { return id == wantedID }
 	}

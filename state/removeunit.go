@@ -12,7 +12,9 @@ import (
 
 // DestroyUnit makes a unit and its subordinates dying, so that their agents shut them down. It removes the
 // unit at once if no agent has run for the unit, and the unit's machine has no instance and is not running. Then
-// it also removes the machine if the machine was created for the unit. It does nothing for a dead unit.
+// it also removes a machine that was created for the unit, and marks a machine that was unused before as unused again.
+// But a machine that has got another unit in the meantime, or is not alive, stays as it is. DestroyUnit does nothing
+// for a dead unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {
@@ -67,10 +69,11 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	return len(kvs) == 0, err
 }
 
-// RemoveUnit removes a dying or dead unit with its relation memberships, agent records, ports and presence.
-// Its logs and its settings in relations stay. Any remaining subordinates become dying. A dying service is
-// removed with its last unit. If the unit is dead and nothing was installed on its machine, the machine
-// counts as unused again. It returns ErrInUse if the unit is alive.
+// RemoveUnit removes a dying or dead unit with its relation memberships, agent records, ports and presence, and
+// releases its storage. Its logs, its history of hooks and its settings in relations stay. RemoveUnit destroys any
+// remaining subordinates, as [Tx.DestroyUnit] does. A dying service is removed with its last unit. If the unit is dead
+// and its agent has installed nothing, an alive machine that was unused before, or was created for the unit, counts as
+// unused again, unless it has got another unit in the meantime. RemoveUnit returns ErrInUse if the unit is alive.
 //
 // Units with many relations or records do not fit in one transaction: for them, call the function [RemoveUnit].
 func (tx *Tx) RemoveUnit(name string) error {
@@ -95,7 +98,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 	}
 
 	// This reads the workflow, which is removed below.
-	if err := tx.releaseUntouched(u); err != nil {
+	if err := tx.releaseCleanMachine(u); err != nil {
 		return err
 	}
 
@@ -124,8 +127,8 @@ func (tx *Tx) RemoveUnit(name string) error {
 	return tx.removeServiceIfDone(u.Service)
 }
 
-// releaseUntouched releases the machine of a dead unit if the unit's agent has not installed anything.
-func (tx *Tx) releaseUntouched(u Unit) error {
+// releaseCleanMachine releases the machine of a dead unit if the unit's agent has not installed anything.
+func (tx *Tx) releaseCleanMachine(u Unit) error {
 	if u.Life != Dead {
 		return nil
 	}
@@ -168,9 +171,9 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	return ids, nil
 }
 
-// RemoveUnit removes a dying or dead unit as [Tx.RemoveUnit] does, in as many transactions as its records
-// need. It runs each of them with update. It returns nil if the unit is already gone, and ErrInUse if it is
-// alive.
+// RemoveUnit removes a dying or dead unit as [Tx.RemoveUnit] does, and also the unit's history of hooks. It makes
+// as many transactions as the unit's records need, and runs each of them with update. It returns nil if the unit is
+// already gone, and ErrInUse if it is alive.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for gone := false; !gone; {
 		err := update(ctx, func(tx *Tx) (err error) {
@@ -185,8 +188,9 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	return nil
 }
 
-// removeUnitBatch removes the unit if its records fit in one transaction. Otherwise it removes some of its
-// storage, or does what removeSomeRecords does. gone reports whether the unit's own record no longer exists.
+// removeUnitBatch does as much of a unit's removal as fits in one transaction. It first releases the unit's storage.
+// Once the unit has no storage, removeUnitBatch removes the unit or, if there are too many records, does what
+// removeSomeRecords does. gone reports whether the unit's own record no longer exists.
 func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 	u, err := tx.Unit(name)
 	if errors.Is(err, ErrNotFound) {
@@ -211,7 +215,7 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	past, err := tx.keys.ListUnguarded(keys.UnitHistory(name))
+	history, err := tx.keys.ListUnguarded(keys.UnitHistory(name))
 	if err != nil {
 		return false, err
 	}
@@ -220,7 +224,8 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 		return false, err
 	}
 
-	fits := len(relations) <= keyspace.MaxFewRemoved && len(past)+len(records) <= keyspace.MaxRemovedKeys
+	// Few relations fit, since LeaveRelation can also remove the relation and the services that wait for its end.
+	fits := len(relations) <= keyspace.MaxFewRemoved && len(history)+len(records) <= keyspace.MaxRemovedKeys
 	if fits {
 		// The limit suffices, since a history has at most MaxHookRuns keys.
 		if _, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns); err != nil {
@@ -229,7 +234,7 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 		return true, tx.RemoveUnit(name)
 	}
 
-	return false, tx.removeSomeRecords(name, relations, len(past) > 0)
+	return false, tx.removeSomeRecords(name, relations, len(history) > 0)
 }
 
 // removeSomeRecords makes the unit leave some of its relations. Then it removes the unit's history, or, if
@@ -241,7 +246,7 @@ func (tx *Tx) removeSomeRecords(name string, relations []int, hasHistory bool) e
 		}
 	}
 
-	// The history, of at most MaxHookRuns keys, takes a whole transaction.
+	// A history has at most MaxHookRuns keys, so this removes all of it. The agent's records wait for a later batch.
 	if hasHistory {
 		_, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
 		return err

@@ -60,10 +60,11 @@ func (v *View) UnitRequests(unit string) ([]Request, error) {
 }
 
 // requestsBelow reads the requests with keys below the prefix, the oldest first. It reports a record that
-// does not agree with its key as damage, and leaves it out.
+// does not agree with its key as damage, and leaves it out. It also leaves out keys without a valid unit.
 func (v *View) requestsBelow(prefix string) ([]Request, error) {
 	var all []Request
 	err := ReadBelow(v, prefix, func(key string, r Request) {
+		// Only the key, requests/SERVICE/NUMBER/WHAT, names the unit.
 		service, rest, _ := strings.Cut(key[len(keys.Requests):], "/")
 		number, _, _ := strings.Cut(rest, "/")
 		r.Unit = service + "/" + number
@@ -208,8 +209,9 @@ func (tx *Tx) AddSubordinate(id int, principal string) error {
 }
 
 // LacksSubordinate reports whether the relation requires a subordinate unit that the principal does not have.
-// It also returns the subordinate's service. A subordinate that is not alive does not count. It returns
-// ErrDead if the service is not alive.
+// If lacks is true, s is the subordinate's service. A subordinate that is not alive does not count. If the relation
+// has container scope, and the principal is not itself a subordinate, it returns ErrDead if the service at the other
+// end is not alive.
 func (v *View) LacksSubordinate(r Relation, principal Unit) (s Service, lacks bool, err error) {
 	// Subordinates exist only in relations of container scope between two services. A subordinate has none itself.
 	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {

@@ -1,7 +1,7 @@
 package metrics
 
-// help returns a line of help for each metric, which Prometheus shows. docs/how-to/watch-it.md describes
-// them.
+// help returns the lines of help that Prometheus shows, by the metric's name. docs/how-to/watch-it.md describes
+// the metrics.
 func help() map[string]string {
 	return map[string]string{
 		"bijou_hook_seconds":                "How long hooks, actions and commands have run.",

@@ -35,7 +35,7 @@ type series struct {
 func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
 
 // changeSeries calls change with the series of the metric and labels, under the registry's lock. It first adds
-// the series if the registry does not have it. It does nothing for a nil registry, which counts nothing.
+// the series if the registry does not have it. It does nothing for a nil registry.
 func (r *Registry) changeSeries(kind, name string, labels []string, change func(s *series)) {
 	if r == nil {
 		return
@@ -106,7 +106,7 @@ func (r *Registry) Replace(part *Registry) {
 	}
 }
 
-// Write writes all values in Prometheus's text format, and then those of the registry from Replace.
+// Write writes all values in Prometheus's text format, and then those of the registry from the last Replace.
 func (r *Registry) Write(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +131,8 @@ func (r *Registry) Write(w io.Writer) {
 	}
 }
 
-// write writes the lines of the series. A histogram has a line for each bucket, in which lower values also
-// count, and lines for the sum and the count of all values.
+// write writes the lines of the series. A histogram has a line for each bucket, which also counts the values of
+// all lower buckets, and lines for the sum and the count of all values.
 func (s *series) write(w io.Writer) {
 	if s.kind != "histogram" {
 		writeValue(w, s.name, s.labels, s.value)
@@ -146,7 +146,9 @@ func (s *series) write(w io.Writer) {
 			le = formatFloat(bounds[i])
 		}
 		total += n
-		writeValue(w, s.name+"_bucket", strings.TrimPrefix(s.labels+`,le="`+le+`"`, ","), float64(total))
+		// Without other labels, no comma may precede le.
+		allLabels := strings.TrimPrefix(s.labels+`,le="`+le+`"`, ",")
+		writeValue(w, s.name+"_bucket", allLabels, float64(total))
 	}
 
 	writeValue(w, s.name+"_sum", s.labels, s.value)

@@ -25,7 +25,7 @@ import (
 var ErrNotJSON = errors.New("JSON cannot express it")
 
 // Unmarshal does what [json.Unmarshal] does, but decodes numbers into [json.Number] where doc has the type
-// any.
+// any. If other data follows the JSON value, Unmarshal has already changed doc when it returns the error.
 func Unmarshal(data []byte, doc any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -53,8 +53,8 @@ func FromYAML(n *yaml.Node) (any, error) {
 	return fromYAML(n, &left)
 }
 
-// fromYAML decodes a node. left is how many more values may be decoded, since aliases can repeat a node many
-// times.
+// fromYAML decodes a node. It counts down left, the number of values that may still be decoded. The limit is
+// needed since aliases can repeat a node many times.
 func fromYAML(n *yaml.Node, left *int) (any, error) {
 	*left--
 	if *left < 0 {
@@ -90,12 +90,13 @@ func listFromYAML(n *yaml.Node, left *int) (any, error) {
 }
 
 // dictionaryFromYAML decodes a dictionary. left is as in fromYAML. It returns [ErrNotJSON] for a key that is not
-// text. The yaml package handles merged dictionaries and duplicate keys.
+// text. It does not check the keys of dictionaries that the yaml package merges into n. The yaml package also
+// refuses duplicate keys.
 func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		switch key := n.Content[i]; key.ShortTag() {
 		case "!!str", "!!merge":
-			// These keys are allowed in JSON.
+			// The yaml package replaces a merge key, <<, with the members of the dictionaries at that key.
 		default:
 			return nil, fmt.Errorf("line %d: the key %s is not text: %w", key.Line, key.Value, ErrNotJSON)
 		}
@@ -119,7 +120,7 @@ func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 }
 
 // scalarFromYAML returns the value of a scalar: nil, a number, a boolean or a text. It returns [ErrNotJSON]
-// if JSON has no such value.
+// if JSON has no such value. It can return an error of the yaml package if the value does not fit its tag.
 func scalarFromYAML(n *yaml.Node) (value any, err error) {
 	switch n.ShortTag() {
 	case "!!null":
@@ -131,6 +132,7 @@ func scalarFromYAML(n *yaml.Node) (value any, err error) {
 		return value, err
 	}
 
+	// Scalars with any other tag are texts.
 	text := n.Value
 	if n.ShortTag() == "!!binary" {
 		if err := n.Decode(&text); err != nil {
@@ -144,7 +146,7 @@ func scalarFromYAML(n *yaml.Node) (value any, err error) {
 }
 
 // numberFromYAML returns a number with the digits of the document. It converts forms that only YAML has
-// (0x1f, 1_000, +5).
+// (0x1f, 1_000, +5). It returns [ErrNotJSON] for .inf and .nan.
 func numberFromYAML(n *yaml.Node) (any, error) {
 	plain := strings.ReplaceAll(strings.TrimPrefix(n.Value, "+"), "_", "")
 	if isJSON(plain) {
@@ -200,7 +202,8 @@ func Whole(n json.Number) (digits json.Number, ok bool) {
 const tiny = 1e-300
 
 // rational returns the exact value of a number. If the number is very close to 0, it returns the value of the
-// nearest float64. If the number is out of range for a float64, it returns the largest or smallest float64.
+// nearest float64. If the number is out of range for a float64, it returns the largest float64, with the number's
+// sign.
 func rational(n json.Number) *big.Rat {
 	f, _ := strconv.ParseFloat(n.String(), 64)
 	if math.IsInf(f, 0) {
@@ -249,8 +252,8 @@ func (p Printable) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: string(p)}, nil
 }
 
-// ForPrinting returns a copy of a value of JSON's types with each number as a [Printable]. That includes
-// float64, since yaml.v3 prints 5242880 as 5.24288e+06.
+// ForPrinting returns a copy of a value of JSON's types with each [json.Number] and float64 as a [Printable].
+// yaml.v3 would print the float64 5242880 as 5.24288e+06.
 func ForPrinting(value any) any {
 	switch v := value.(type) {
 	case json.Number:

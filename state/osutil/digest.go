@@ -35,7 +35,7 @@ func DigestFile(path string) (sum string, size int64, err error) {
 	return DigestReader(f)
 }
 
-// DigestFile384 returns the SHA-384 sum of a file.
+// DigestFile384 returns the SHA-384 sum of a file as hexadecimal digits.
 func DigestFile384(path string) (sum string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

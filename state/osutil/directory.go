@@ -24,7 +24,7 @@ func Remove(path string) error {
 		return err
 	}
 
-	// If the directory is gone, so is the file.
+	// If the directory is gone, so is the file. For a directory that cannot be synced, see isUnsyncable.
 	err := SyncDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) || isUnsyncable(err) {
 		return nil
@@ -68,8 +68,8 @@ func SyncFileSystem(folder string) error {
 }
 
 // mkdirAll creates a directory and its parents. After it has created a directory, it syncs the parent before
-// it creates the next directory. So a power loss can remove only the last directory. sync is SyncDir, except
-// in tests.
+// it creates the next directory. So a power loss during the call can remove only the directory that was created
+// last. sync is SyncDir, except in tests.
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {

@@ -111,7 +111,7 @@ func (f *File) Discard() {
 // atomically.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }
 
-// symlink creates or replaces the symlinks, and syncs their directories.
+// symlink does what Symlink does. It syncs each directory once. sync is SyncDir, except in tests.
 func symlink(target string, links []string, sync func(folder string) error) error {
 	var folders []string
 	for _, link := range links {

@@ -13,8 +13,8 @@ import (
 const lockInterval = 10 * time.Millisecond
 
 // LockDir creates a directory with mode 0700, if necessary, and locks it. While another process has the lock,
-// LockDir waits until ctx is done. The lock ends when the returned file, and each copy of its descriptor in a
-// child process, is closed.
+// LockDir tries again until ctx is done. The lock ends when the returned file, and each copy of its descriptor in
+// a child process, is closed.
 func LockDir(ctx context.Context, path string) (*os.File, error) {
 	for {
 		lock, err := TryLockDir(path)

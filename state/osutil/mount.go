@@ -19,8 +19,9 @@ func isMount(folder string) bool {
 		return false
 	}
 
-	// If the file cannot be read, nothing counts as mounted.
+	// If mountinfo cannot be read, nothing counts as mounted.
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	// In mountinfo, these characters have octal escapes.
 	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(string(mounts)) {
 		// The fifth field is the mount point; see proc(5).
@@ -58,7 +59,8 @@ func MountTmpfs(folder string, mib int64) error {
 
 // BindMount makes a directory visible at a location. The location must be an empty directory or missing. First
 // BindMount creates a symlink to the location at the path note, which [ReleaseMount] needs. If note leads to a
-// different location, BindMount releases that location first. BindMount is idempotent.
+// different location, BindMount releases that location first. If this process does not have the right to mount,
+// BindMount creates a symlink at the location instead, unless readOnly is true. BindMount is idempotent.
 func BindMount(folder, location, note string, readOnly bool) error {
 	// Without a note, err is not nil, and moveNote only records the location.
 	recorded, err := os.Readlink(note)
@@ -78,6 +80,8 @@ func BindMount(folder, location, note string, readOnly bool) error {
 	if !readOnly {
 		return nil
 	}
+
+	// Linux ignores MS_RDONLY in the call that creates a bind mount.
 	if err := unix.Mount("", location, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("cannot make %s read-only: %w", location, err)
 	}
@@ -153,9 +157,9 @@ const (
 	Lazily                      // the unmount succeeds, and the processes keep their open files
 )
 
-// ReleaseMount unmounts the location to which note leads, or removes the symlink at that location. Then it
-// removes note. With IfUnused, it returns an error while processes have files open below the location. It
-// does nothing if note does not exist.
+// ReleaseMount unmounts the location to which note leads, or removes the symlink that BindMount has created there.
+// Then it removes note. With IfUnused, it returns an error while processes have files open on the mount. It does
+// nothing if note does not exist.
 func ReleaseMount(note string, mode UnmountMode) error {
 	location, err := os.Readlink(note)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,14 +211,15 @@ func Unmount(folder string, mode UnmountMode) error {
 	return unix.Unmount(folder, flags)
 }
 
-// RemoveAll removes a directory with all of its content, and unmounts it if necessary. It first renames the
-// directory, so that no process finds only a part of it.
+// RemoveAll unmounts a directory if necessary, and removes it with all of its content. It renames the directory
+// before it removes the content, so that no process finds only a part of it. It returns no error if the directory
+// does not exist.
 func RemoveAll(folder string) error {
 	aside := filepath.Join(filepath.Dir(folder), ".removing-"+filepath.Base(folder))
 	if err := Unmount(folder, Lazily); err != nil {
 		return fmt.Errorf("cannot unmount %s: %w", folder, err)
 	}
-	// An interrupted removal may have left a part of an earlier directory there. The rename would fail.
+	// An interrupted removal may have left a part of an earlier directory there, and the rename would fail.
 	if err := os.RemoveAll(aside); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const (
 	lastField  = 51
 )
 
-// ReadProcStat reads the fields of a process. It returns an error if there is no such process.
+// ReadProcStat reads /proc/PID/stat of a process. It returns an error if there is no such process.
 func ReadProcStat(pid int) (ProcStat, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	data, err := os.ReadFile(path)

@@ -85,7 +85,7 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	// These include the directory that the archive is unpacked into, whose mode and owner are set too.
+	// finishDirs also sets the mode and owner of the directory that the archive is unpacked into.
 	if u.isOwn && h.Typeflag == tar.TypeDir {
 		u.dirs = append(u.dirs, h)
 	}
@@ -105,7 +105,7 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	}
 
 	if h.Typeflag == tar.TypeDir {
-		// finishDirs sets the owner.
+		// finishDirs sets the owner, if bijou has written the archive.
 		return nil
 	}
 	return u.restoreOwner(name, h)
@@ -120,8 +120,8 @@ func (u *unpacker) restoreOwner(name string, h *tar.Header) error {
 	return u.root.Lchown(name, h.Uid, h.Gid)
 }
 
-// finishDirs sets the owners and modes of directories, those of parents last. It must be called after all
-// entries were written, since a directory may be read-only in the archive.
+// finishDirs sets the owners and modes of the directories that writeEntry has left to it, those of parents last. It
+// must be called after all entries were written, since a directory may be read-only in the archive.
 func (u *unpacker) finishDirs() error {
 	for _, h := range slices.Backward(u.dirs) {
 		name := path.Clean(h.Name)

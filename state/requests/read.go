@@ -18,9 +18,9 @@ func readRequested(v *state.View) ([]Case, error) {
 	return readCases(v, requests)
 }
 
-// readEverything reads the cases of all requests, and of removals that nobody has requested. Such a removal
-// remains if a process was killed before it finished: an agent with an older binary, which makes no requests, or
-// an operator's command.
+// readEverything reads the cases of all requests, and adds a case for the removal of each dead unit and each ending
+// relation, even if nobody has requested it. An unrequested removal remains if a process was killed before it
+// finished: an agent with an older binary, which makes no requests, or an operator's command.
 func readEverything(v *state.View) ([]Case, error) {
 	requests, err := v.Requests()
 	if err != nil {
@@ -53,16 +53,16 @@ func readEverything(v *state.View) ([]Case, error) {
 // readCases reads the records on which the decisions about the requests depend. It leaves out requests for
 // which a record is damaged.
 func readCases(v *state.View, requests []state.Request) ([]Case, error) {
-	var records []string
+	var recordKeys []string
 	for _, r := range requests {
 		if r.Unit != "" {
-			records = append(records, keys.Unit(r.Unit))
+			recordKeys = append(recordKeys, keys.Unit(r.Unit))
 		}
 		if r.Relation != state.NoRelation {
-			records = append(records, keys.Relation(r.Relation))
+			recordKeys = append(recordKeys, keys.Relation(r.Relation))
 		}
 	}
-	if err := v.Keys().Prefetch(keyspace.Exactly(records...)); err != nil {
+	if err := v.Keys().Prefetch(keyspace.Exactly(recordKeys...)); err != nil {
 		return nil, err
 	}
 
@@ -83,7 +83,8 @@ func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 }
 
 // readCase reads the records on which the decision about one request depends. If a record does not exist, its
-// fields stay empty. A request for a relation's end needs only the relation and its members.
+// fields stay empty. readCase sets Members only for a relation's end, and IsMember and Lacks only for other requests
+// in a relation.
 func readCase(v *state.View, r state.Request) (c Case, err error) {
 	c.Request = r
 	var unit state.Unit

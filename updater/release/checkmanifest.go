@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// checkManifest returns an error if the plan is invalid. Callers check the plan before they change anything.
+// checkManifest returns an error with a line number if the manifest is invalid. It does not check the "after"
+// keys.
 func (r manifestReader) checkManifest(m Manifest) error {
 	if m.Version != "" {
 		if _, err := ParseVersion(m.Version); err != nil {
@@ -40,6 +41,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 			return err
 		}
 
+		// The key names the record of the result, which two components must not share.
 		if c.Contents != nil {
 			if other, isUsed := componentOfKey[c.Contents.Key]; isUsed {
 				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is already used by component %q",
@@ -105,8 +107,8 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 	return nil
 }
 
-// checkEtcd returns an error if the component has an etcd, and is not rolling or the etcd is not a URL with
-// {lrn}.
+// checkEtcd checks a component that is an etcd. It returns an error if the component is not rolling, or if its
+// state URL does not begin with etcd:// or does not contain {lrn}, the placeholder for a server's LRN.
 func checkEtcd(c Component) error {
 	if c.Etcd == "" {
 		return nil
@@ -130,7 +132,7 @@ func checkName(name string) error {
 }
 
 // checkArtifact checks that an artifact is of exactly one kind, and that its fields are valid for that
-// kind.
+// kind. A nil artifact is valid, since a component can have only configuration.
 func checkArtifact(a *Artifact) error {
 	if a == nil {
 		return nil
@@ -152,7 +154,8 @@ func checkArtifact(a *Artifact) error {
 	return checkImage(a.Image)
 }
 
-// checkImage returns an error if the image has no tag or the tag latest, which can change at any time.
+// checkImage returns an error if the image has no name, no tag, or the tag latest, which can change at any time.
+// It also returns an error if the image contains a space, a tab or a newline.
 func checkImage(image string) error {
 	name := image
 	tag := ""
@@ -168,7 +171,8 @@ func checkImage(image string) error {
 	return nil
 }
 
-// checkFile checks that a file has one source for all architectures, or one source for each, with a sum.
+// checkFile checks that a file has either one source for all architectures, or one source for each. A source is
+// a URL or the name of a file of the release, together with a sum.
 func checkFile(f File) error {
 	hasSource := f.URL != "" || f.Name != "" || f.SHA256 != ""
 	if f.ByArch != nil && hasSource {
@@ -184,6 +188,7 @@ func checkFile(f File) error {
 		}
 	}
 
+	// An empty by-arch has no source, so the checks below refuse it.
 	if len(f.ByArch) > 0 {
 		return nil
 	}
@@ -261,8 +266,8 @@ func checkContents(c *Contents) error {
 		}
 	}
 
-	for _, i := range c.Images {
-		if err := checkImage(i); err != nil {
+	for _, image := range c.Images {
+		if err := checkImage(image); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,8 @@ func Lookup(version, prefix string, all []Release) (Release, error) {
 	return best.Release, nil
 }
 
-// newest returns the best release that is not a draft, has the prefix, and for which accepts returns true. An
-// empty prefix stands for any prefix.
+// newest returns the best release that is not a draft, has a valid tag with the prefix, and for which accepts
+// returns true. An empty prefix stands for any prefix. ok is false if there is no such release.
 func newest(prefix string, all []Release, accepts func(c Choice) bool) (best Choice, ok bool) {
 	for _, r := range all {
 		tagPrefix, v, err := ParseTag(r.Tag)

@@ -17,15 +17,15 @@ type partFile struct {
 	Sum  string // the file's SHA-256 sum in hexadecimal
 }
 
-// completeManifest turns an author's manifest into the manifest of a release. The author's manifest names
-// files by path, and can leave out sums and the version. version is used if the manifest does not contain
-// one. text is the completed file, m is its content, and parts are the files by their names in the release.
+// completeManifest turns an author's manifest into the manifest of a release. The author's manifest names the
+// files of the release by path. It can leave out their sums, and also the version if version is not "". text is
+// the completed file, m is its content, and parts are the files of the release by their names in it.
 func completeManifest(
 	path string,
 	data []byte,
 	version string,
 ) (text []byte, m Manifest, parts map[string]partFile, err error) {
-	// Find the parts, and check that the author's manifest is valid.
+	// Find the parts. Since addPart fills in names and sums, this also checks the rest of the author's manifest.
 	dir := filepath.Dir(path)
 	parts = map[string]partFile{}
 	_, err = readManifest(path, data, func(f *File) error { return addPart(parts, dir, f) })
@@ -65,8 +65,8 @@ func encodeYAML(root *yaml.Node) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// addPart adds a file of the release to the parts. It sets the file's sum, and replaces its path with its
-// name in the release.
+// addPart adds f to the parts if f names a file by path. It sets the sum of f, and replaces the path with the
+// file's name in the release. A relative path starts at dir.
 func addPart(parts map[string]partFile, dir string, f *File) error {
 	if f.Name == "" {
 		return nil
@@ -115,6 +115,7 @@ func setVersion(root *yaml.Node, version string) error {
 // changes n and all nodes below n.
 func nameParts(n *yaml.Node, parts map[string]partFile) {
 	file := valueOf(n, "file")
+	// An ignition also has a key called "file", but its value is a mapping.
 	if file != nil && file.Kind == yaml.ScalarNode {
 		file.Value = filepath.Base(file.Value)
 		if valueOf(n, "sha256") == nil {

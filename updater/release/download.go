@@ -58,8 +58,9 @@ func (d Download) Get(ctx context.Context) error {
 	return nil
 }
 
-// retryUntilDone retries until the file is complete and verified. The count of tries starts again whenever
-// more of the file has arrived than ever before.
+// retryUntilDone downloads and verifies the file, unless it is already there. It retries a failed download,
+// unless the error is permanent or ctx has ended, until maxTries consecutive tries have brought no new bytes. It
+// retries a failed verification once, if an earlier call has left a partial file.
 func (d Download) retryUntilDone(ctx context.Context) error {
 	if d.isThere() {
 		// The process that renamed the file may have been killed before it synced the directory.
@@ -67,7 +68,7 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 	}
 
 	delay := minRetryDelay
-	largest := d.partialSize() // the largest size so far; a download may break off and start again many times
+	largest := d.partialSize() // the largest size so far, since a server can start again from byte 0 many times
 	isResumed := largest > 0   // an earlier call has left a partial file
 
 	for try := 1; ; try++ {
@@ -123,8 +124,9 @@ func (d Download) partialSize() int64 {
 	return info.Size()
 }
 
-// tryOnce downloads the missing part of the file, and appends it to the partial file. It gives up if the
-// server sends nothing for silenceTimeout.
+// tryOnce downloads the missing part of the file, and appends it to the partial file. If the partial
+// file already has the known size, tryOnce only syncs it. It cancels the request if the body stalls for
+// silenceTimeout.
 func (d Download) tryOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -161,7 +163,7 @@ func (d Download) tryOnce(ctx context.Context) error {
 	return err
 }
 
-// sendRequest requests the file, starting at byte from.
+// sendRequest requests the file, starting at byte from. It returns the response whatever its status is.
 func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
 	if err != nil {
@@ -181,20 +183,21 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 	return resp, nil
 }
 
-// checkResponse returns the offset in the file at which the body begins. have is the offset that was
-// requested. It returns an error if the body is not a part of the file. If the body begins at a different
-// offset than requested, checkResponse also removes the partial file.
-func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) {
+// checkResponse returns the offset in the file at which the body begins: the requested offset, or 0 if the
+// server sends the whole file. It returns an error if the body is not a part of the file. If the server resumes
+// at a different offset, or cannot resume, checkResponse also removes the partial file.
+func (d Download) checkResponse(resp *http.Response, offset int64) (int64, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
-		have = 0
+		offset = 0
 	case code == http.StatusPartialContent &&
-		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
+		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
 		// The server continues at the end of the partial file.
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		return 0, errors.Join(errors.New("the server resumed at a different offset than requested"),
 			os.Remove(d.Path+partialSuffix))
 	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
+		// A retry can help.
 		return 0, answerError(resp)
 	default:
 		failed := answerError(resp)
@@ -202,23 +205,23 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 		return 0, failed
 	}
 
-	total := have + resp.ContentLength
+	total := offset + resp.ContentLength
 	areSizesKnown := d.Size > 0 && resp.ContentLength >= 0
 	if areSizesKnown && total != d.Size {
 		err := fmt.Errorf("the file has %d bytes, not %d as published", total, d.Size)
 		return 0, SourceError{Kind: NoReleases, Err: permanentError{err}}
 	}
 
-	return have, nil
+	return offset, nil
 }
 
-// appendBody appends the body of a response to the first have bytes of the file. It keeps the bytes of an
-// incomplete body, so that the next try continues there.
-func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error {
-	if err := f.Truncate(have); err != nil {
+// appendBody appends the body of a response to the first offset bytes of the file. It keeps the bytes of an
+// incomplete body, so that the next try continues there. If the body is too long, it removes the file.
+func (d Download) appendBody(f *os.File, resp *http.Response, offset int64) error {
+	if err := f.Truncate(offset); err != nil {
 		return permanentError{err}
 	}
-	if _, err := f.Seek(have, io.SeekStart); err != nil {
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return permanentError{err}
 	}
 
@@ -228,8 +231,8 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 	}
 
 	// One byte more than the maximum shows that the body is too long.
-	n, err := io.Copy(f, io.LimitReader(resp.Body, maxSize-have+1))
-	size := have + n
+	n, err := io.Copy(f, io.LimitReader(resp.Body, maxSize-offset+1))
+	size := offset + n
 	switch {
 	case err != nil:
 		// The bytes before the error are kept.

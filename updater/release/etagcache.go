@@ -27,9 +27,9 @@ type cachedResponse struct {
 	body   []byte
 }
 
-// RoundTrip implements [http.RoundTripper]. It adds the ETag of the cached response to a GET request. If the server
-// answers that the response has not changed, RoundTrip returns the cached one. It caches each successful response
-// that has an ETag and is not longer than maxCachedSize.
+// RoundTrip implements [http.RoundTripper]. It adds the ETag of the cached response to a GET request. If the
+// server answers that the response has not changed, RoundTrip returns the cached one. It caches each response to a
+// GET request that has status 200 and an ETag, and is not longer than maxCachedSize.
 func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return c.next.RoundTrip(r)
@@ -59,7 +59,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // revive turns resp, a response with status 304, into the cached response. It keeps the headers of resp, such
-// as the rate limit.
+// as the rate limit, except Content-Length, and Link if the cached response has one.
 func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()

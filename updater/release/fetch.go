@@ -30,8 +30,9 @@ func (r Release) assetName(form, arch string) (string, error) {
 	return AssetName(form, v, arch), err
 }
 
-// FetchPackage downloads a package of a release to the directory, and returns its path. It verifies the
-// file's sum with SHA256SUMS, which must be signed if a public key is configured.
+// FetchPackage downloads a package of a release to the directory w.Dir, and returns its path. It verifies the
+// package's sum with SHA256SUMS, which must be signed if a public key is configured. It returns an error if
+// SHA256SUMS does not have the digest w.Sums, unless w.Sums is "".
 func (s *Source) FetchPackage(ctx context.Context, w Wanted) (path string, err error) {
 	r, sums, err := s.lookupRelease(ctx, w.Version)
 	if err != nil {
@@ -81,8 +82,8 @@ type verifiedSums struct {
 	digest string
 }
 
-// readTrustedSums reads the release's sums. It verifies their signature if a key is configured, and returns a
-// RefusedError if the signature is missing or wrong.
+// readTrustedSums reads the release's sums. It verifies their signature if a key is configured. It returns a
+// RefusedError if the signature is missing or wrong, or if the sums cannot be parsed.
 func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums, err error) {
 	data, err := s.readFile(ctx, r, SumsFile)
 	if err != nil {
@@ -158,13 +159,13 @@ func (s *Source) readFile(ctx context.Context, r Release, name string) ([]byte, 
 // PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys, without the version.
 // The form includes fields that this program does not know.
 func PlanDigest(manifest []byte) (string, error) {
-	var plan map[string]any
-	if err := yaml.Unmarshal(manifest, &plan); err != nil {
+	var fields map[string]any
+	if err := yaml.Unmarshal(manifest, &fields); err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 
-	delete(plan, "version")
-	canonical, err := json.Marshal(plan)
+	delete(fields, "version")
+	canonical, err := json.Marshal(fields)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}

@@ -20,9 +20,9 @@ import (
 const ManifestFile = "manifest.yaml"
 
 // Manifest fetches the plan of a published release. It uses the file manifest.yaml or, without that file, the
-// manifest in the release's tarball or package. If there is neither, it returns the manifest that is built
-// into this program, since such a release uses the same manifest. It verifies each file before reading it.
-// dir is the directory for downloads.
+// manifest in the release's tarball or Debian package for this host. If that package contains no manifest, it
+// returns the manifest that is built into this program, since the program in the package also uses its built-in
+// one. It verifies the sum of each file before reading a manifest from it. dir is the directory for downloads.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
 	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
@@ -40,9 +40,10 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 	return ReadManifest(p.file, p.data)
 }
 
-// Digests returns the digests of a release. The plan is the file manifest.yaml or, without that file, the
-// manifest in the package of the given form for this host, if there is such a package. If the release still has
-// the known digests, Digests downloads nothing else. dir is the directory for downloads.
+// Digests returns the digests of a release's SHA256SUMS and of its plan. The plan is the file manifest.yaml or,
+// without that file, the manifest in the package of the given form for this host. If there is no plan in either,
+// its digest is "". If SHA256SUMS still has its known digest, Digests returns known, and downloads nothing else.
+// dir is the directory for downloads.
 func (s *Source) Digests(
 	ctx context.Context,
 	r Release,
@@ -90,12 +91,13 @@ func (s *Source) Sums(ctx context.Context, r Release) (string, error) {
 
 // planFile is a manifest and the file that contained it. data is nil if there is no manifest.
 type planFile struct {
-	file string
+	file string // as errors name it
 	data []byte
 }
 
 // fetchPlan returns the release's manifest. The manifest is a separate file or, in older releases, part of
-// the package of the given form for this host. dir is the directory for downloads.
+// the package of the given form for this host. The result's data is nil if that package contains no manifest.
+// dir is the directory for downloads.
 func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
 		file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)
@@ -152,8 +154,8 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	return all, nil
 }
 
-// describePlan returns the version and the digest of the plan in a downloaded file, which is a package of the given
-// kind. Both are empty if the file contains no plan.
+// describePlan returns the version and the digest of the plan in a downloaded file, whose kind is a result of
+// kindOfAsset. Both are empty if the file contains no plan.
 func describePlan(ctx context.Context, kind, file string) (p PackagedPlan, err error) {
 	data, err := readPackagedPlan(ctx, kind, file)
 	if err != nil {
@@ -211,11 +213,11 @@ func chooseForm(r Release) string {
 	return Tarball
 }
 
-// readPackagedPlan returns the manifest in a file of a release, whose form is Deb, Tarball or ManifestFile.
-// This is the manifest that the program will find next to itself after its installation. readPackagedPlan
-// returns nil if the file contains no manifest, since the program then uses its built-in manifest.
-func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err error) {
-	switch form {
+// readPackagedPlan returns the manifest in a file of a release, whose kind is Deb, Tarball or ManifestFile. From
+// a package, this is the manifest that the program will find next to itself after its installation. It is nil
+// if the package contains none, since the program then uses its built-in manifest.
+func readPackagedPlan(ctx context.Context, kind, file string) (data []byte, err error) {
+	switch kind {
 	case Deb:
 		data, err = readDebPlan(ctx, file)
 	case Tarball:
@@ -249,7 +251,7 @@ func readTarballPlan(file string) ([]byte, error) {
 // errNoUnpacker is returned if the program that unpacks packages is missing on this host.
 var errNoUnpacker = errors.New("dpkg-deb is not installed")
 
-// readDebPlan reads the manifest in a package. It returns nil if there is none. It unpacks the package with
+// readDebPlan reads the manifest in a Debian package. It returns nil if there is none. It unpacks the package with
 // dpkg-deb, which supports all compressions.
 func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
@@ -305,6 +307,7 @@ func readManifestAt(path string) ([]byte, error) {
 // findPlan returns the manifest next to a program called bijou in the archive. It returns nil if there is no
 // such manifest.
 func findPlan(archive io.Reader) ([]byte, error) {
+	// Both are collected by directory first, since a program can follow its manifest in the archive.
 	manifests := map[string][]byte{}
 	programs := map[string]bool{}
 
@@ -321,7 +324,7 @@ func findPlan(archive io.Reader) ([]byte, error) {
 		dir := path.Dir(h.Name)
 		switch {
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeLink:
-			// Directories and symlinks are skipped.
+			// Only regular files and hard links count.
 		case path.Base(h.Name) == "bijou":
 			programs[dir] = true
 		case path.Base(h.Name) == ManifestFile:

@@ -19,12 +19,12 @@ import (
 // directory has.
 type folder struct {
 	assetClient
-	at    *url.URL     // the directory, without credentials
-	index *http.Client // fetches and caches the index
+	at          *url.URL     // the directory, without credentials
+	indexClient *http.Client // fetches and caches the index
 }
 
 // newFolder returns the publisher that reads releases from a directory on a web server or on this host.
-// client is for web servers.
+// client is used only for a web server.
 func newFolder(c record.Config, client *http.Client) (*folder, error) {
 	at := &url.URL{Scheme: "file", Path: c.ReleaseFolder}
 	if filepath.IsAbs(c.ReleaseFolder) {
@@ -48,7 +48,7 @@ func newFolder(c record.Config, client *http.Client) (*folder, error) {
 	return &folder{
 		assetClient: assetClient{client: client, header: header},
 		at:          at,
-		index:       newETagClient(client),
+		indexClient: newETagClient(client),
 	}, nil
 }
 
@@ -82,11 +82,11 @@ func (f *folder) name() string {
 	return f.at.String()
 }
 
-// readIndex reads the list of releases. If the list has not changed since the last call, it comes from the
-// client's cache.
+// readIndex reads the index. If the server answers that the index has not changed since the last call, the
+// index comes from the cache of indexClient.
 func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	d := f.download(Asset{Name: IndexFile, URL: f.at.JoinPath(IndexFile).String()})
-	d.Client = f.index
+	d.Client = f.indexClient
 	d.Header.Set("Accept", "application/json")
 	// A proxy must not answer from its cache without a request to the server.
 	d.Header.Set("Cache-Control", "no-cache")
@@ -146,6 +146,7 @@ func (t fileTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	// The channel is buffered, so that the goroutine can end even if the answer comes too late.
 	answers := make(chan *http.Response, 1)
 	go func() {
+		// [http.NewFileTransport] reports failures by the status of the response, and returns no errors.
 		resp, err := t.next.RoundTrip(r)
 		if err != nil {
 			resp = nil

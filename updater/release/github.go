@@ -23,7 +23,8 @@ type gitHub struct {
 	list func(ctx context.Context, page int) (found []Release, next int, err error)
 }
 
-// newGitHub returns the publisher for a repository on GitHub or on a GitHub Enterprise server.
+// newGitHub returns the publisher for a repository on GitHub or on a GitHub Enterprise server. files is
+// the client for the files of releases. The client for the API shares its connections, and caches responses.
 func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 	owner, name, _ := strings.Cut(c.GitHubRepository, "/")
 	header := http.Header{}
@@ -34,8 +35,8 @@ func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
 
-	// If the host's name does not begin with "api.", WithEnterpriseURLs adds the path /api/v3/ of a GitHub
-	// Enterprise server.
+	// Unless the URL already names an API, as https://api.github.com/ does, WithEnterpriseURLs adds the path
+	// /api/v3/ of a GitHub Enterprise server.
 	client, err := client.WithEnterpriseURLs(c.GitHubURL, c.GitHubURL)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)

@@ -58,15 +58,15 @@ func parseIndex(data []byte) (x index, err error) {
 	if err := json.Unmarshal(data, &x); err != nil {
 		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: %w", IndexFile, err)}
 	}
-	if err := x.check(); err != nil {
+	if err := x.checkReleases(); err != nil {
 		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: %w", IndexFile, err)}
 	}
 
 	return x, nil
 }
 
-// check checks that tags and file names are valid, and that no tag occurs twice.
-func (x index) check() error {
+// checkReleases checks that tags, file names and sizes are valid, and that no tag occurs twice.
+func (x index) checkReleases() error {
 	seen := map[string]bool{}
 	for _, r := range x.Releases {
 		if !isPlainName(r.Tag) {

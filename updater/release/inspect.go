@@ -69,14 +69,18 @@ type Inspected struct {
 	Needs *record.Needs // nil if the digests were already known
 }
 
-// Inspect checks that servers can install a release, and returns its digests and needs. It downloads the
-// package for this host, unless the digests are in i.Known or it has inspected the package before. It returns a
-// RefusedError if the release cannot be installed as it is published:
+// Inspect checks that servers can install a release, and returns its digests and needs. If SHA256SUMS has the
+// digest in i.Known, Inspect returns i.Known without needs, and checks nothing else. Otherwise it downloads the
+// package for this host, unless it has inspected the package before. It returns a RefusedError if the release
+// cannot be installed as it is published:
 //
-//   - It is not signed.
+//   - Its SHA256SUMS is malformed, does not list a package, or is not signed with the configured public key.
 //   - It lacks a package, or a file of its plan.
-//   - Its version differs from the version in its tag.
+//   - Its SHA256SUMS has no sum, or a different sum, for a file of the release that its plan refers to by name.
+//   - Its plan has no version, or a different version than its tag.
+//   - Its file manifest.yaml differs from the plan in its package.
 //   - This program cannot read its plan, and the plan does not require a later version of this program.
+//   - Its plan requires a later version of this program than the release itself.
 //
 // After any other error, a later call can succeed.
 func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspected, error) {
@@ -117,8 +121,8 @@ type inspectedPackage struct {
 	refused  *RefusedError
 }
 
-// inspectPackageOnce calls inspectPackage, or returns its cached result. A result is valid until the release or
-// this program changes, even if it is a RefusedError.
+// inspectPackageOnce calls inspectPackage, or returns its cached result. A result is valid until the release, this
+// program or the other servers' packages change, even if it is a RefusedError. Other errors are not cached.
 func (s *Source) inspectPackageOnce(
 	ctx context.Context,
 	r Release,
@@ -144,7 +148,7 @@ func (s *Source) inspectPackageOnce(
 }
 
 // inspectPackage inspects the package for this host, and checks that there are packages for the other
-// servers. It returns a RefusedError if the release cannot be installed.
+// servers. It returns a RefusedError if a package or its sum is missing, or if the plan cannot be used.
 func (s *Source) inspectPackage(
 	ctx context.Context,
 	r Release,
@@ -169,7 +173,7 @@ func (s *Source) inspectPackage(
 	}
 	data, err := readPackagedPlan(ctx, own.Form, file)
 	if ctx.Err() != nil {
-		// The read can succeed although ctx has ended, but the plan has not been checked yet.
+		// An error can come from the end of ctx, and must not refuse the release.
 		return found, ctx.Err()
 	}
 	if err != nil {
@@ -223,9 +227,9 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 }
 
 // comparePlanFile returns a RefusedError if the release's file manifest.yaml differs from the manifest inside
-// the package called name. packaged is the digest of the manifest inside the package. Servers that install
-// the package would run other steps than those in the file. comparePlanFile returns nil if the release has no
-// such file.
+// the package called name, which has the digest packaged. Servers that install the package would run other steps
+// than those in the file. It also refuses a file that SHA256SUMS does not list, or whose version differs from the
+// tag. It returns nil if the release has no such file.
 func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSums, name, packaged, dir string) error {
 	if _, err := r.Find(ManifestFile); err != nil {
 		return nil
@@ -264,7 +268,7 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 		return Manifest{}, err
 	}
 
-	// Only this field is read at first, since a plan for a later version can have unknown fields.
+	// Only requires is read at first, since a plan for a later version can have unknown fields.
 	var header struct{ Requires string }
 	// An error is ignored, since PlanDigest has parsed the YAML. Only the type of a value can be wrong, and
 	// ReadManifest reports that below.
@@ -372,8 +376,9 @@ func (i Inspection) arches() []string {
 	return slices.Compact(all)
 }
 
-// checkFiles returns an error if a file of the plan is not available. It returns the sizes of the files, by
-// their File.String. An unknown size is 0.
+// checkFiles returns an error if a file of the plan is not available. It checks the files for all known
+// architectures of the servers. It returns the sizes of the plan's files by their File.String, and of the
+// release's assets by their URL. An unknown size is 0.
 func (s *Source) checkFiles(
 	ctx context.Context,
 	r Release,
@@ -383,7 +388,7 @@ func (s *Source) checkFiles(
 ) (sizes map[string]int64, err error) {
 	sizes = map[string]int64{}
 	for _, a := range r.Assets {
-		// A plan can also name the release's own files by URL.
+		// A plan can also name the release's own files by URL. They are published, so they need no request.
 		sizes[a.URL] = a.Size
 	}
 
@@ -410,8 +415,8 @@ func (s *Source) checkFiles(
 	return sizes, nil
 }
 
-// checkFileOf checks that a file of the plan is available. A file of the release must also have the plan's
-// sum. It returns the file's size.
+// checkFileOf checks that a file of the plan is available. SHA256SUMS must list a file of the release with the
+// plan's sum. checkFileOf returns the file's size, or 0 if the size is unknown.
 func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, f File) (size int64, err error) {
 	if f.Name == "" {
 		return s.checkFileThere(ctx, f.URL)
@@ -429,7 +434,7 @@ func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, 
 	return asset.Size, nil
 }
 
-// neededFiles returns the component's files whose sizes are known.
+// neededFiles returns the files of the component's artifact whose sizes are known.
 func neededFiles(c Component, sizes map[string]int64) (needed []record.NeededFile) {
 	for _, f := range c.Artifact.Files() {
 		size := sizes[f.String()]
@@ -453,8 +458,9 @@ func neededFiles(c Component, sizes map[string]int64) (needed []record.NeededFil
 	return needed
 }
 
-// findNeeds returns how many bytes each server must download. It leaves out files that one server downloads
-// on behalf of all, since that server is not known in advance, and images, whose sizes are unknown.
+// findNeeds returns the known sizes of the packages and files that servers must download. It leaves out files
+// that one server downloads on behalf of all, since that server is not known in advance, and images, whose sizes
+// are unknown.
 func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string]int64) (*record.Needs, error) {
 	_, version, err := ParseTag(r.Tag)
 	if err != nil {
@@ -487,6 +493,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	if len(files) > 0 {
 		n.Files = files
 	}
+	// If the sizes do not all fit into a record, it has none.
 	n = n.Bounded()
 	return &n, nil
 }
@@ -513,8 +520,8 @@ func packageSizes(r Release, i Inspection) (map[string]int64, error) {
 }
 
 // checkFileThere sends a HEAD request for the file, and returns the file's size. It returns 0 if the size is
-// unknown, or if the web server does not support such requests, since it may still have the file. It returns
-// a RefusedError if the file does not exist.
+// unknown, or if the web server refuses the request, since it may still have the file. It returns a RefusedError
+// if the URL is invalid or the file does not exist, and another error if the server fails or cannot be reached.
 func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
@@ -543,7 +550,8 @@ func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, er
 }
 
 // Candidates returns the complete releases that the environment accepts, the best first, and only the best
-// one of each version. It also returns ErrIncomplete if the best of all releases is not complete.
+// one of each version. It also returns ErrIncomplete if the best release that the environment accepts is not
+// complete.
 func (s *Source) Candidates(all []Release) (choices []Choice, err error) {
 	remaining, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
 	for {

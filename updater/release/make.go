@@ -47,9 +47,10 @@ type Made struct {
 // ErrOther is returned if the directory already has a release of the same version with different files.
 var ErrOther = errors.New("this version already exists with different content")
 
-// Make builds a release in the recipe's directory and adds it to the index. It can be called again after a
-// failure. It inspects the release as a leader does. It returns a [RefusedError] if servers would not install
-// the release, and [ErrOther] if the directory has different files for that version.
+// Make builds a release in the recipe's directory and adds it to the index. If the directory already has the same
+// release, Make keeps it. It can be called again after a failure. It inspects the release as a leader does. It
+// returns a [RefusedError] if servers would not install the release, and [ErrOther] if the directory has
+// different files for that version.
 func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 	data, err := os.ReadFile(r.Manifest)
 	if err != nil {
@@ -128,7 +129,8 @@ func (r Recipe) write(
 		return nil, err
 	}
 	if r.Key != nil {
-		signature := r.Key.Sign(sums, "bijou "+version)
+		comment := "bijou " + version
+		signature := r.Key.Sign(sums, comment)
 		if err := os.WriteFile(filepath.Join(dir, SignatureFile), signature, 0o644); err != nil {
 			return nil, err
 		}
@@ -176,6 +178,7 @@ func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) e
 		return err
 	}
 
+	// Inspect does not depend on the environment, so any will do.
 	config := record.Config{ReleaseFolder: draft, Env: record.EnvStaging}
 	if r.Key != nil {
 		config.MinisignKey = r.Key.Public()
@@ -209,8 +212,8 @@ func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) e
 	return nil
 }
 
-// publish moves the release into the directory of releases, and writes the index. It returns ErrOther if a
-// release with the given tag and different files already exists.
+// publish moves the release into the directory of releases, and writes the index. It keeps an existing release
+// with the given tag and the same files, and returns ErrOther if one with different files exists.
 func (r Recipe) publish(draft, tag string) (made Made, err error) {
 	made = Made{Tag: tag, Dir: filepath.Join(r.Dir, tag)}
 	from := filepath.Join(draft, tag)
@@ -225,7 +228,7 @@ func (r Recipe) publish(draft, tag string) (made Made, err error) {
 	_, err = os.Lstat(made.Dir)
 	made.Existed = !errors.Is(err, fs.ErrNotExist)
 	if made.Existed {
-		err = isSameRelease(from, made.Dir)
+		err = checkSameRelease(from, made.Dir)
 	} else {
 		err = moveRelease(from, made.Dir)
 	}
@@ -253,10 +256,10 @@ func moveRelease(from, to string) error {
 	return osutil.SyncDir(filepath.Dir(to))
 }
 
-// isSameRelease returns ErrOther unless both directories have the same release, with the same sums and
+// checkSameRelease returns ErrOther unless both directories have the same release, with the same sums and
 // signature. It compares only these two files, since the sums cover all others. Both directories can lack the
 // signature.
-func isSameRelease(draft, dir string) error {
+func checkSameRelease(draft, dir string) error {
 	for _, name := range []string{SumsFile, SignatureFile} {
 		want, wantErr := os.ReadFile(filepath.Join(draft, name))
 		got, gotErr := os.ReadFile(filepath.Join(dir, name))
@@ -282,6 +285,7 @@ func archOf(program string) (string, error) {
 	if _, err := io.ReadFull(f, header); err != nil || string(header[:4]) != "\x7fELF" {
 		return "", fmt.Errorf("%s is not a program for Linux", program)
 	}
+	// All supported architectures are little-endian.
 	machine := binary.LittleEndian.Uint16(header[18:])
 	arch := map[uint16]string{0x3e: "amd64", 0xb7: "arm64", 0xf3: "riscv64"}[machine]
 	if arch == "" {
@@ -291,7 +295,8 @@ func archOf(program string) (string, error) {
 	return arch, nil
 }
 
-// writeTarball packs a program and its manifest. The same files always result in the same bytes.
+// writeTarball packs a program and its manifest into a tarball at the path. The same files always result in
+// the same bytes.
 func writeTarball(path, program string, manifest []byte) (err error) {
 	in, err := os.Open(program)
 	if err != nil {

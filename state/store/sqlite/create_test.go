@@ -67,6 +67,7 @@ func TestCreateRace(t *testing.T) {
 			switch err := sqlite.Create(t.Context(), path); {
 			case err == nil:
 				made <- true
+				useStore(t, path)
 			case !errors.Is(err, store.ErrExists):
 				t.Error(err)
 			}
@@ -75,6 +76,42 @@ func TestCreateRace(t *testing.T) {
 	all.Wait()
 	if len(made) != 1 {
 		t.Errorf("%d have made the store", len(made))
+	}
+}
+
+// TestLeftDraftIsRemoved checks that a draft that a killed process has left is not in the way, and that a store of which
+// it is a second name keeps its content.
+func TestLeftDraftIsRemoved(t *testing.T) {
+	need.Whole(t)
+	folder := t.TempDir()
+	path, moved := filepath.Join(folder, "store"), filepath.Join(folder, "moved")
+	check(t, sqlite.Create(t.Context(), path))
+	check(t, os.Link(path, path+"-new")) // as if the process had been killed just before the end
+	check(t, os.Rename(path, moved))
+
+	check(t, sqlite.Create(t.Context(), path))
+	for _, name := range []string{path, moved} {
+		useStore(t, name)
+	}
+	if _, err := os.Lstat(path + "-new"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the draft is still there: %v", err)
+	}
+}
+
+// useStore writes to a store, and fails the test if another process has taken its log.
+func useStore(t *testing.T, path string) {
+	st, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer st.Close()
+	for n := range 50 {
+		op := store.Op{Key: fmt.Sprint("key", n), Value: []byte("x")}
+		if _, err := st.Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
+			t.Error(err)
+			return
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"bijou/state/osutil"
 	"bijou/state/store"
@@ -39,25 +40,62 @@ func Create(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	// Stop before publishDraft, which would remove the log of the existing store. publishDraft itself does not
-	// replace a file that appears later.
 	if _, err := os.Lstat(absolute); err == nil {
 		return store.ErrExists
 	}
 
-	draft, err := os.CreateTemp(filepath.Dir(absolute), ".bijou-store-*") // mode 0600
+	// Only the process with the lock may remove the log of a deleted store. Otherwise it could remove the log of a
+	// store that another process has just created.
+	draft, err := lockDraft(ctx, absolute+"-new")
 	if err != nil {
 		return err
 	}
-	draft.Close()
-
+	defer draft.Close()
 	// publishDraft gives the file a second name, which stays.
 	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
+
+	// Another process may have created the store before this one got the lock.
+	if _, err := os.Lstat(absolute); err == nil {
+		return store.ErrExists
+	}
 	if err := writeSchema(ctx, draft.Name()); err != nil {
 		return err
 	}
-
 	return publishDraft(draft.Name(), absolute)
+}
+
+// lockDraft creates an empty file at path, which only its owner can read, and locks it. While another process has the
+// lock, lockDraft waits until ctx is done. It removes a draft that a killed process has left.
+func lockDraft(ctx context.Context, path string) (*os.File, error) {
+	for {
+		draft, err := osutil.TryLockFile(path, os.O_CREATE|os.O_RDWR)
+		switch {
+		case err == nil:
+			info, err := draft.Stat()
+			if err == nil && info.Size() == 0 {
+				return draft, nil
+			}
+
+			// The file must not be truncated: after publishDraft, it is also a store.
+			err = errors.Join(err, removeAll(path+"-wal", path+"-shm", path), draft.Close())
+			if err != nil {
+				return nil, err
+			}
+			continue
+		case !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+
+		// The other process has removed its draft, unless the directory is missing.
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // writeSchema creates the tables of an empty store in the file at path.

@@ -184,6 +184,9 @@ func TestDamagedStorageRemainsRemovable(t *testing.T) {
 			unit := addUnitWithMachine(t, st, statetest.MySQL(), "mysql")
 			putStorages(t, st, unit.Machine, unit.Name, "data/0", "data/1")
 			listStorage(t, st, unit.Name, "data/0", "data/1")
+			// The unit has a storage whose removal was ordered.
+			statetest.Update(t, st, func(tx *state.Tx) error { return tx.MarkStorageMade("data/1") })
+			statetest.Update(t, st, func(tx *state.Tx) error { return tx.RemoveStorage("data/1", true) })
 			putDamaged(t, st, damage(unit))
 
 			statetest.Read(t, st, func(v *state.View) ([]state.Storage, error) { return v.UnitStorages(unit.Name) })

@@ -229,10 +229,16 @@ func (tx *Tx) ReleaseStorage(id string) error {
 	s.Unit = ""
 	s.Location = ""
 	s.setState(StorageDetached)
-	if s.Life != Alive || !s.Made {
-		return tx.queueRemoval(s)
+	if s.Life == Alive && s.Made {
+		return tx.putStorage(s)
 	}
-	return tx.putStorage(s)
+
+	err = tx.queueRemoval(s)
+	if tx.Skips(err) {
+		// The list of the machine's storage does not decode. The storage then ends with its machine.
+		return nil
+	}
+	return err
 }
 
 // queueRemoval makes the machine's agent remove a storage. If the storage's directory was never created,

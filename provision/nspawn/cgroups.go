@@ -271,11 +271,12 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (extraG
 		v1 := limit.limiter.v1
 		dir := filepath.Join(limit.limiter.folder, id)
 		// A limit that the kernel does not accept is only reported to the operator.
-		enforced := os.MkdirAll(dir, 0o755) == nil && limit.set(dir, limit.amount, v1) == nil
+		isMade := os.MkdirAll(dir, 0o755) == nil
+		enforced := isMade && limit.set(dir, limit.amount, v1) == nil
 		if !enforced {
 			unlimited = append(unlimited, limit.constraint)
 		}
-		if v1 {
+		if v1 && isMade {
 			extraGroups = append(extraGroups, dir)
 		}
 	}

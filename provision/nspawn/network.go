@@ -313,12 +313,15 @@ func removeLink(ctx context.Context, id string) error {
 	}
 
 	err := runIP("link", "delete", link)
-	if err != nil && exists() {
+	switch {
+	case err == nil:
+		return nil
+	case exists():
 		return err
 	}
 
-	// If the deletion failed although ctx is not done, the kernel has removed the link first.
-	return nil
+	// The kernel has removed the link first, unless ctx is done and ip has not run.
+	return ctx.Err()
 }
 
 // runIP runs ip(8). Its error contains the output.

@@ -39,11 +39,11 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 		// 100 % is one processor.
 		args = append(args, fmt.Sprintf("--property=CPUQuota=%d00%%", c.limits.CPUCores))
 	}
-	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
 
-	// systemd expands variables in the command, unless their dollar signs are escaped.
-	for i, a := range args {
-		args[i] = strings.ReplaceAll(a, "$", "$$")
+	args = append(args, "--")
+	for _, word := range slices.Concat([]string{"/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args) {
+		// systemd expands variables in the command, but not in properties, unless their dollar signs are escaped.
+		args = append(args, strings.ReplaceAll(word, "$", "$$"))
 	}
 
 	_, err = runProgram(ctx, "systemd-run", args...)

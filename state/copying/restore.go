@@ -35,7 +35,7 @@ type Restoration struct {
 	SetAside func(directory string)
 	// Begun is called when the restoration has begun to change the store. It can be nil.
 	Begun func()
-	// Change completes the environment's record. It can be nil.
+	// Change completes the environment's record, whose Config is not nil. It can be nil.
 	Change func(*state.Environment)
 	// Progress receives a report for each key and chunk that is copied, and for each that is compared.
 	Progress keyspace.Progress

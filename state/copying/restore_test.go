@@ -102,7 +102,12 @@ func backUpArchive(t testing.TB, s *state.State, folders ...string) *backupfile.
 	return a
 }
 
-func renameEnvironment(e *state.Environment) { e.Name, e.UUID = "another", "v" }
+func renameEnvironment(e *state.Environment) {
+	e.Name, e.UUID = "another", "v"
+	// An environment without settings must also have a map, to which Change can add one.
+	e.Config[state.ProviderSHA256] = ""
+	delete(e.Config, state.ProviderSHA256)
+}
 
 // restoreArchive restores a backup to an open store.
 func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.Store) error {

@@ -200,11 +200,11 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.
 
 	return rewriteRecord(kv, func(e *state.Environment) {
 		e.Restored = w.from.String()
+		if e.Config == nil {
+			e.Config = map[string]string{} // w.Change also uses it
+		}
 		if w.Replace {
 			e.Incarnation = max(e.Incarnation, replaced.Incarnation) + 1
-			if e.Config == nil {
-				e.Config = map[string]string{}
-			}
 			e.Config[state.HarvestMode] = string(state.HarvestNone)
 		} else {
 			e.Incarnation = 0

@@ -185,7 +185,7 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 
 // checkResponse returns the offset in the file at which the body begins: the requested offset, or 0 if the
 // server sends the whole file. It returns an error if the body is not a part of the file. If the server resumes
-// at a different offset, or cannot resume, checkResponse also removes the partial file.
+// at a different offset, or cannot resume, checkResponse also removes the partial file, if there is one.
 func (d Download) checkResponse(resp *http.Response, offset int64) (int64, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
@@ -194,8 +194,11 @@ func (d Download) checkResponse(resp *http.Response, offset int64) (int64, error
 		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
 		// The server continues at the end of the partial file.
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
-		return 0, errors.Join(errors.New("the server resumed at a different offset than requested"),
-			os.Remove(d.Path+partialSuffix))
+		err := errors.New("the server resumed at a different offset than requested")
+		if offset > 0 {
+			err = errors.Join(err, os.Remove(d.Path+partialSuffix))
+		}
+		return 0, err
 	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
 		// A retry can help.
 		return 0, answerError(resp)

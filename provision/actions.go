@@ -28,7 +28,7 @@ func (l *leader) newJob(a Action) job {
 	}}
 }
 
-// runAction carries out the action. It panics if Plan cannot return the action's verb. Jobs call it.
+// runAction carries out the action. It panics if the action's verb is one that Plan never returns. Jobs call it.
 func (l *leader) runAction(ctx context.Context, a Action) error {
 	switch a.Verb {
 	case Start:
@@ -58,9 +58,9 @@ func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) erro
 	})
 }
 
-// stopInstance stops an instance, and records the success or the failure for its machine. It does nothing if
-// the instance now belongs to a living machine, because a start has returned the instance since the plan. It
-// returns an error, and stops nothing, if this process is no longer the leader.
+// stopInstance stops an instance. If the action's machine is dead, it records the success or the failure for
+// the machine. It does nothing if the instance now belongs to a living machine, because a start has returned the
+// instance since the plan. It returns an error, and stops nothing, if this process is no longer the leader.
 func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil
@@ -114,14 +114,14 @@ func (l *leader) recordStopFailure(ctx context.Context, a Action, failure error)
 // removeMachine removes a machine from the state. It returns nil if the machine has already been removed, or
 // has units again.
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
-	// The harvest mode leaves these instances alone.
+	// The action names the instances that the harvest mode leaves alone.
 	if a.Instance != "" {
 		l.Log.Info("a machine's instance keeps running: "+state.HarvestMode,
 			"machine", a.Machine, "instance", a.Instance)
 	}
 
 	// Remove the machine's storage records first. The recorder's transactions cover many machines, and have
-	// no space for many storage records.
+	// no space for many storage records. state.ErrInUse can be ignored here, since RemoveMachine checks again.
 	err := state.TrimMachineStorage(ctx, l.update, a.Machine)
 	if err != nil && !errors.Is(err, state.ErrInUse) {
 		return state.IgnoreNotFound(err)
@@ -137,10 +137,12 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	})
 }
 
-// reportProblems logs the problems, in this process's log and in the environment's, if they have changed since
-// the last call. It records them and the time of the next retry for juju status, unless s shows that the record
-// is up to date. If there are no problems, it clears the record. It drops problems beyond
+// reportProblems records the problems and the time of the next retry for juju status, unless s shows that the
+// record is up to date. If there are no problems, it clears the record. It drops problems beyond
 // state.MaxTroubleMessages.
+//
+// If the problems have changed since this leader's last call, it logs them in this process's log. If it has also
+// changed the record, it then logs them, or their end, in the environment's log.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)

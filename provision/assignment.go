@@ -27,8 +27,9 @@ type assignment struct {
 // assignInstances assigns each instance to its machine, or to one of two lists: gone if its machine was
 // removed, and unknown if its machine never existed. It leaves out instances of different environments, and
 // reports those that are recorded in this environment as problems. It also leaves out instances of unmanaged
-// machines, and reports such an instance as a problem unless it is recorded. The result also has the recorded
-// instances of dead machines that the provider does not list.
+// machines, and reports such an instance as a problem unless it is recorded. It also leaves out the instances
+// that dropDuplicates drops. The result also has the recorded instances of dead machines that the provider does
+// not list.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,
@@ -73,18 +74,18 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 	}
 
 	alive := func(machine string) bool { return r.machines[machine].Life != state.Dead }
-	missing := map[string][]provider.Instance{}
+	unlisted := map[string][]provider.Instance{}
 	for id, machines := range r.instances {
 		if listed[id] || slices.ContainsFunc(machines, alive) {
 			continue
 		}
 		// A machine has at most one recorded instance.
 		for _, m := range machines {
-			missing[m] = []provider.Instance{{ID: id, Machine: m}}
+			unlisted[m] = []provider.Instance{{ID: id, Machine: m}}
 		}
 	}
 
-	return missing
+	return unlisted
 }
 
 // recordIndex contains the recorded machines, and the machines of each recorded instance.
@@ -106,9 +107,10 @@ func newRecordIndex(want Want) recordIndex {
 	return r
 }
 
-// dropDuplicates returns one entry for each instance ID. It drops instances without an ID. It keeps an
-// instance with several entries if the instance is recorded, or if all of its entries agree. If one of the
-// entries names a different environment, it keeps that entry.
+// dropDuplicates returns at most one entry for each instance ID. It drops instances without an ID, and reports
+// them as a problem. If one of an instance's entries names a different environment, it keeps that entry.
+// Otherwise it merges the entries. It drops an instance whose entries disagree if no machine has recorded the
+// instance.
 func (a *assignment) dropDuplicates(
 	have []provider.Instance,
 	r recordIndex,
@@ -148,8 +150,8 @@ func (a *assignment) dropDuplicates(
 }
 
 // mergeDuplicates merges the entries of one instance. It reports several entries as a problem. If the entries
-// disagree, it prefers the entry of a machine that has recorded the instance, and returns false if no machine
-// has recorded the instance. Otherwise it returns true.
+// disagree, it prefers the entry of a machine that has recorded the instance, and counts the instance as running
+// if any entry does. It then returns false if no machine has recorded the instance. Otherwise it returns true.
 func (a *assignment) mergeDuplicates(entries []provider.Instance, r recordIndex) (provider.Instance, bool) {
 	merged := entries[0]
 	if len(entries) == 1 {
@@ -197,7 +199,8 @@ func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 
 // preferAlive chooses the owner of an instance from its recorders, the machines that have recorded it. It
 // prefers living machines, so that the instance is not stopped because one of the machines is dead. Among the
-// living machines, it prefers the machine that the instance names.
+// living machines, it prefers the machine that the instance names. If all machines are dead, it returns the
+// first.
 func (a *assignment) preferAlive(i provider.Instance, recorders []string, r recordIndex) string {
 	alive := slices.DeleteFunc(slices.Clone(recorders), func(id string) bool {
 		return r.machines[id].Life == state.Dead

@@ -74,8 +74,8 @@ func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.flush(ctx)
 }
 
-// flush writes the output since the last call to the machine's status and log. If this fails, the output is
-// lost, since a retry would delay the start.
+// flush writes the output since the last call: its last line to the machine's status, and its log lines to the
+// machine's log. If this fails, the output is lost, since a retry would delay the start.
 func (b *bootOutput) flush(ctx context.Context) {
 	lines, progress := b.takePending()
 
@@ -96,7 +96,8 @@ func (b *bootOutput) flush(ctx context.Context) {
 	}
 }
 
-// Write adds output from a start. It never fails, and never waits for the store.
+// Write adds output from a start. It never fails, and never waits for the store. It drops what exceeds
+// maxBootLine or maxBootChunk.
 func (b *bootOutput) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,10 +151,11 @@ func (b *bootOutput) addLog(level, text string) {
 	b.lines = append(b.lines, logs.Line{Time: b.leader.Now().UTC(), Level: level, Message: text})
 }
 
-// stripControls returns the line without control characters and escape sequences.
+// stripControls returns the line without control characters, escape sequences, invalid UTF-8 and surrounding
+// white space. It replaces tabs by spaces.
 func stripControls(line string) string {
 	var b strings.Builder
-	escaped := false // within ESC [ ... letter
+	escaped := false // within an escape sequence, which ends with the next letter
 
 	for _, r := range strings.ToValidUTF8(line, "") {
 		switch {

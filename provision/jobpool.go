@@ -65,8 +65,9 @@ func (p *jobPool) takeOutcomes() []outcome {
 	return outcomes
 }
 
-// schedule replaces the jobs that have not begun. It leaves out jobs for a machine with a running job, or
-// with a job that has ended since takeOutcomes. The next plan decides about these machines.
+// schedule replaces the jobs that have not begun, and starts jobs in the free slots. It leaves out jobs for a
+// machine with a running job, or with a job that has ended since the last call of takeOutcomes. The next plan
+// decides about the machines that are left out.
 func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

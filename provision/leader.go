@@ -65,9 +65,9 @@ func (l *leader) run(ctx context.Context) error {
 	}
 }
 
-// runRound makes one plan, reports its problems, and starts the plan's jobs and a sweep of the state, if they
-// are due. It also cancels starts that are no longer wanted. If the provider cannot list its instances, there is
-// no plan, and no instance is started or stopped.
+// runRound makes one plan, reports its problems, and schedules the plan's jobs and a sweep of the state, if they
+// are due. It also cancels starts that are no longer wanted. If the provider cannot list its instances, the plan
+// has no actions, and the failure is its only problem.
 func (l *leader) runRound(ctx context.Context) error {
 	// This comes before the reads below, so that the plan includes the results of these jobs.
 	for _, o := range l.pool.takeOutcomes() {
@@ -101,7 +101,7 @@ func (l *leader) runRound(ctx context.Context) error {
 	l.owners.setRecorded(l.last.want.Machines)
 	l.absentAgents.noteQuery(now) // sets the times of the next queries
 
-	// Without a list of the instances, there is no plan.
+	// Without a list of the instances, the plan has no actions.
 	var problems []string
 	if listErr != nil {
 		problems = []string{listErr.Error()}
@@ -134,14 +134,16 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 			}
 			return err
 		}
+		// A sweep has no machine. The verb in its place is the key by which the pool runs only one sweep at a time.
 		jobs = append(jobs, job{Action{Verb: sweepState, Machine: string(sweepState)}, run})
 	}
 
 	return jobs
 }
 
-// noteOutcome processes a job's result. A failed start is retried according to the machine's record, other
-// actions according to backoffs.
+// noteOutcome processes a job's result. After a sweep, the next one is due after sweepInterval. After a start
+// whose failure was recorded, the machine's record decides about the retry. After any other action, successful
+// or not, a backoff delays the next attempt.
 func (l *leader) noteOutcome(o outcome) {
 	_, startFailed := errors.AsType[startError](o.err)
 	switch {
@@ -156,23 +158,24 @@ func (l *leader) noteOutcome(o outcome) {
 	}
 }
 
-// awaitTrigger blocks until a new plan is needed: the wanted machines have changed, a job has ended, an agent
-// has disappeared, a failed start is due, or planInterval is over.
+// awaitTrigger blocks until a new plan is needed: a job has ended, the wanted machines or settings have changed,
+// or the time of untilNextPlan is over. It returns an error if ctx is done.
 func (l *leader) awaitTrigger(ctx context.Context) error {
 	// Thousands of machines cause many changes. This delay collects them for one plan.
 	_ = backoff.Sleep(ctx, min(2*l.planDuration, maxSettleTime))
 
-	// The end of a job cancels waiting, and so ends awaitChange.
-	waiting, cancel := context.WithCancel(ctx)
+	// The end of a job cancels waitCtx, and so ends awaitChange.
+	waitCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	release := l.pool.onJobEnd(cancel)
 	defer release()
 
-	err := l.awaitChange(waiting)
+	err := l.awaitChange(waitCtx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	jobEnded := waiting.Err() != nil
+	jobEnded := waitCtx.Err() != nil
+	// If changes are lost, the machines may have changed, so a new plan is needed.
 	if jobEnded || errors.Is(err, state.ErrHistoryLost) {
 		return nil
 	}
@@ -180,9 +183,9 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	return err
 }
 
-// awaitChange waits until the wanted machines have changed, or until untilNextPlan requires a plan, which is
-// sooner if an agent disappears. It ignores other changes of the watched records, such as the progress of
-// starts. It returns state.ErrHistoryLost if the changes since the last plan are no longer available.
+// awaitChange waits until the wanted machines or settings have changed, or until untilNextPlan requires a plan,
+// which is sooner if an agent disappears. It ignores other changes of the watched records, such as the progress
+// of starts. It returns state.ErrHistoryLost if the changes since the last plan are no longer available.
 func (l *leader) awaitChange(ctx context.Context) error {
 	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(),
 		state.WatchMachineAgents())

@@ -86,6 +86,7 @@ func (d *demo) runSteps(ctx context.Context) error {
 		"await":   d.watchUntil,
 		"status":  d.showStatus,
 		"fill-disk": func(_ context.Context, args ...string) error {
+			// An empty file is enough: while it exists, serverScript plays a full disk.
 			return os.WriteFile(d.fullDiskFile(args[0]), nil, 0o600)
 		},
 		"make-room": func(_ context.Context, args ...string) error { return os.Remove(d.fullDiskFile(args[0])) },
@@ -104,8 +105,9 @@ func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	return nil
 }
 
-// showAlert waits for the alert about the end of the update to the version, and prints the alert. outcome is a word of
-// the alert. It skips alerts about earlier updates, which may be late on a busy machine.
+// showAlert waits for the alert about the end of the update to the version, and prints the alert. In the alert's text,
+// outcome follows the version. showAlert skips all other alerts, such as those about earlier updates, which may be late
+// on a busy machine. It returns an error if the alert does not arrive within demoTimeout.
 func (d *demo) showAlert(ctx context.Context, version, outcome string) error {
 	timeout := time.After(demoTimeout)
 	for {
@@ -157,7 +159,8 @@ func (d *demo) startServers(ctx context.Context, args ...string) error {
 	})
 }
 
-// installServer creates the programs and the manifest of a server that runs the release.
+// installServer creates the programs and the manifest of a server that runs the release. bijou is a copy of this
+// binary. systemctl and podman are serverScript, which only imitates them.
 func (d *demo) installServer(lrn, release string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -182,8 +185,8 @@ func writeProgram(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o755)
 }
 
-// startDaemon starts a daemon of a server, which runs until ctx is done. argv includes the name of the daemon. When an
-// update has replaced the daemon's program, the daemon re-executes as the new program.
+// startDaemon starts a daemon of a server, which runs until ctx is done. argv[0] is the daemon's name, by which bijou
+// chooses the applet. When an update has replaced the daemon's program, the daemon re-executes as the new program.
 func (d *demo) startDaemon(ctx context.Context, lrn string, argv []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	log, err := os.Create(filepath.Join(d.serverDir(lrn), argv[0]+".log"))
@@ -234,9 +237,10 @@ type serverStatus struct {
 	} `json:"status"`
 }
 
-// watchUntil waits until the fleet is in a state with a version, and prints each change of a server. It then prints the
-// alert about that state. args are the version and the words of the state. It returns an error if the update is stopped,
-// unless args name the state stopped.
+// watchUntil waits until the fleet is in a state with a version, and prints each change of a server. It then waits for
+// the alert about the end of the update, and prints the alert. args are the version and the words of the state. It
+// returns an error if the update is stopped, unless args name the state stopped. It also returns an error if one of the
+// two waits takes longer than demoTimeout.
 func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 	version := args[0]
 	state := strings.Join(args[1:], " ")
@@ -265,6 +269,7 @@ func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 		return err
 	}
 
+	// In the alert, "succeeded" stands for the state "up to date".
 	outcome := "succeeded"
 	if state == stateStopped {
 		outcome = stateStopped
@@ -275,8 +280,8 @@ func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 // pollInterval is the pause between two reads of the status.
 const pollInterval = 100 * time.Millisecond
 
-// pollStatus reads the servers' status until done returns true or an error. After demoTimeout it returns an error that
-// begins with timeoutText.
+// pollStatus reads the fleet's status until done returns true, and then returns nil. It returns the first error of a
+// read, of done or of ctx. After demoTimeout it returns an error that begins with timeoutText.
 func (d *demo) pollStatus(ctx context.Context, timeoutText string, done func(f fleetStatus) (bool, error)) error {
 	for begun := time.Now(); time.Since(begun) < demoTimeout; {
 		f, err := d.readStatus(ctx)
@@ -299,7 +304,8 @@ func (d *demo) pollStatus(ctx context.Context, timeoutText string, done func(f f
 	return fmt.Errorf("%s within %s", timeoutText, demoTimeout)
 }
 
-// readStatus runs neco status and parses its output. It accepts exit codes other than 0, which show the fleet's state.
+// readStatus runs neco status and parses its output. If there is output, it accepts exit codes other than 0, since the
+// exit code depends on the fleet's state.
 func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
 	_, hasExited := errors.AsType[*exec.ExitError](err)
@@ -326,8 +332,9 @@ func (f fleetStatus) progressLines(version string) map[string]string {
 		case update.Error:
 			lines[name] = "failed: " + update.Message
 		case update.Finished:
-			lines[name] = "done: runs " + s.Worker
+			lines[name] = "done: runs " + s.Worker // the worker's version
 		case update.Step == 0:
+			// The steps are numbered from 1. What the worker does before them has only a name.
 			lines[name] = update.StepName
 		default:
 			lines[name] = fmt.Sprintf("step %d: %s", update.Step, update.StepName)

@@ -41,7 +41,8 @@ type releaseServer struct {
 	published []map[string]any // the releases in the form of GitHub's API
 }
 
-// startReleaseServer serves the files below dir on a free port of this host.
+// startReleaseServer serves the files below dir on a free port of this host, and receives alerts at /alerts, until
+// close is called.
 func startReleaseServer(dir string) (*releaseServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

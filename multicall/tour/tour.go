@@ -152,8 +152,8 @@ func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// readUnitFile finds the file called name below the units' directories. It returns the file's path, and
-// its text without the surrounding white space.
+// readUnitFile finds the first file called name below the units' directories. It returns the file's path, and
+// its text without the surrounding white space. It skips directories that it cannot read.
 func (t *tour) readUnitFile(name string) (path, text string, err error) {
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
 	err = filepath.WalkDir(units, func(entryPath string, entry os.DirEntry, _ error) error {
@@ -176,13 +176,13 @@ func (t *tour) readUnitFile(name string) (path, text string, err error) {
 
 // printNextSteps prints how to use the environment that keeps running, and how to end it.
 func (t *tour) printNextSteps() error {
-	folder := filepath.Join(t.home, environmentName, "tools")
-	tools, err := os.ReadDir(folder)
+	toolsDir := filepath.Join(t.home, environmentName, "tools")
+	versions, err := os.ReadDir(toolsDir)
 	if err != nil {
 		return fmt.Errorf("cannot find the tools: %w", err)
 	}
-	if len(tools) != 1 {
-		return fmt.Errorf("cannot find the tools: %q contains %d directories instead of one", folder, len(tools))
+	if len(versions) != 1 {
+		return fmt.Errorf("cannot find the tools: %q contains %d directories instead of one", toolsDir, len(versions))
 	}
 	t.printHeading("The model keeps running. To use it:")
 
@@ -193,7 +193,7 @@ func (t *tour) printNextSteps() error {
   juju add-unit wordpress
   juju config wordpress blog-title='My own title'
   juju debug-log -f
-`, t.home, filepath.Join(folder, tools[0].Name()))
+`, t.home, filepath.Join(toolsDir, versions[0].Name()))
 
 	t.printHeading("To end it:")
 	fmt.Fprintf(t.out, "  juju destroy-model -y %s && rm -r %s\n", environmentName, t.home)

@@ -53,9 +53,10 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "local"}, nil
 }
 
-// Start creates the machine's directory and starts its agent, which outlives this process. It returns once the
-// agent has taken the directory. It starts no agent if one is running already. Two simultaneous calls are
-// harmless: the second agent finds the directory in use and exits.
+// Start creates the machine's directory and record, and starts its agent, which outlives this process. It returns
+// once the agent has taken the directory. It starts no agent if one is running already. Two simultaneous calls
+// are harmless: the second agent finds the directory in use and exits. For a new machine, Start returns an error
+// if this host does not meet the constraints. It writes no boot output, since no instance boots.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -215,11 +216,11 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 	}
 }
 
-// awaitHolder waits until an agent has taken the directory. It returns an error if the started agent exits
-// without taking it.
+// awaitHolder waits until any agent has taken the directory. It returns an error if the started agent has exited
+// and no process has taken the directory.
 func awaitHolder(ctx context.Context, dir string, agent process.Identity) error {
 	for {
-		// alive is read first: an agent that is dead here cannot take the directory after the checks below.
+		// alive is read first: an agent that is already dead cannot take the directory between the checks below.
 		alive := agent.Alive()
 		if _, err := process.Holder(dir); err == nil {
 			return nil

@@ -90,10 +90,10 @@ func writeIndex(ctx context.Context, indexDir, repository string, packages []str
 	return osutil.WriteFile(filepath.Join(indexDir, "Packages"), index.Bytes(), 0o644, osutil.ExactMode)
 }
 
-// listPackages returns the file names of the packages (*.deb) in a directory, and a mark that changes if any
-// of the packages changes. It returns an error if the directory has no packages.
-func listPackages(folder string) (names []string, mark string, err error) {
-	entries, err := os.ReadDir(folder)
+// listPackages returns the file names of the packages (*.deb) in the directory repository. The mark changes if the
+// name, size or modification time of a package changes. It returns an error if the directory has no packages.
+func listPackages(repository string) (names []string, mark string, err error) {
+	entries, err := os.ReadDir(repository)
 	if err != nil {
 		return nil, "", err
 	}
@@ -103,7 +103,7 @@ func listPackages(folder string) (names []string, mark string, err error) {
 		if !strings.HasSuffix(e.Name(), ".deb") {
 			continue
 		}
-		info, err := os.Stat(filepath.Join(folder, e.Name()))
+		info, err := os.Stat(filepath.Join(repository, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			// The package was removed in the meantime, or is a broken symlink.
 			continue
@@ -117,15 +117,15 @@ func listPackages(folder string) (names []string, mark string, err error) {
 	}
 
 	if len(names) == 0 {
-		return nil, "", fmt.Errorf("the directory %q has no packages (*.deb)", folder)
+		return nil, "", fmt.Errorf("the directory %q has no packages (*.deb)", repository)
 	}
 
 	return names, marks.String(), nil
 }
 
 // writeIndexEntry writes a package's entry in the index, which is a paragraph in the format of deb822(5).
-func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
-	path := filepath.Join(folder, name)
+func writeIndexEntry(ctx context.Context, to *bytes.Buffer, repository, name string) error {
+	path := filepath.Join(repository, name)
 	control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", path).Output()
 	if err != nil {
 		return fmt.Errorf("cannot read the package %q with dpkg-deb: %w", path, err)

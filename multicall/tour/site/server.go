@@ -55,8 +55,9 @@ type start struct {
 	Listen    string `required:"" placeholder:"HOST:PORT" help:"Listen at this address, or at the next free port."`
 }
 
-// Run starts a server, and prints its port as soon as it accepts connections. If a server with the same
-// arguments is already running, it does not start another.
+// Run starts a server, and prints its port as soon as it accepts connections. It first ends the server that
+// the directory already has, unless that server has the same --listen. In that case Run starts no server, and
+// prints the port of the running one.
 func (s start) Run(streams console.Streams) error {
 	previous, err := readNote(s.Directory)
 	hasSameAddress := err == nil && previous.Listen == s.Listen
@@ -65,7 +66,8 @@ func (s start) Run(streams console.Streams) error {
 		return nil
 	}
 
-	// Replace a server that was started with other arguments, or that does not answer.
+	// End the running server, if there is one. stop also removes the note of a server that has ended, which
+	// awaitNote could take for the new server's note.
 	if err := (stop{Directory: s.Directory}).Run(); err != nil {
 		return err
 	}
@@ -89,8 +91,8 @@ func (s start) Run(streams console.Streams) error {
 	return s.awaitNote(streams)
 }
 
-// listen listens at the address, or at the next port that is free. It tries portsToTry further ports. address is
-// HOST:PORT.
+// listen listens at the address, which is HOST:PORT. If the port is in use, it listens at the next port that
+// is free. It tries at most portsToTry further ports.
 func listen(address string) (*net.TCPListener, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -139,7 +141,8 @@ func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
 	return server.Process.Release()
 }
 
-// awaitNote waits until the new server has written its note, and prints the server's port.
+// awaitNote waits until the new server has written its note, and prints the server's port. It returns an error
+// if there is no note after startTimeout.
 func (s start) awaitNote(streams console.Streams) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -161,7 +164,8 @@ type stop struct {
 	Directory string `arg:"" help:"End the server of this directory."`
 }
 
-// Run ends the directory's server, if there is one, and waits until it has ended.
+// Run ends the directory's server, if there is one, waits until it has ended, and removes its note. It returns
+// an error if the server has not ended after stopTimeout.
 func (s stop) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
@@ -169,7 +173,7 @@ func (s stop) Run() error {
 	for isServed(s.Directory) {
 		// A server that has just locked the file has no note with its PID yet.
 		if running, err := readNote(s.Directory); err == nil {
-			// If this fails, the server has ended in the meantime.
+			// The error does not matter, since the loop checks whether the server has ended.
 			_ = syscall.Kill(running.PID, syscall.SIGTERM)
 		}
 		if backoff.Sleep(ctx, pollInterval) != nil {
@@ -210,7 +214,7 @@ type serve struct {
 	Listen    string `required:""`
 }
 
-// Run serves until a signal ends it, or its directory is removed.
+// Run serves until a signal ends it, or until its directory or its note is removed or replaced.
 func (s serve) Run() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()

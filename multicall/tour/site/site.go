@@ -36,7 +36,9 @@ func newHandler(kind, dir string) http.Handler {
 // NAME.password.
 type database string
 
-// ServeHTTP answers one request. It refuses names that lead out of the directory.
+// ServeHTTP answers a request for /NAME with the text in NAME.text, if the request has the user NAME and the
+// password in NAME.password. Without these it answers 403. It answers 404 to a name that leads out of the
+// directory.
 func (d database) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if !filepath.IsLocal(name) {
@@ -88,7 +90,8 @@ func (b *blog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = page.Execute(w, struct{ Title, Text string }{config["BLOG_TITLE"], text})
 }
 
-// fetch gets the text from the database that the configuration names.
+// fetch gets the text from the database that the configuration names. It reads at most maxLine bytes, and removes
+// surrounding white space. It returns an error if the database's answer is not 200.
 func (b *blog) fetch(r *http.Request, config map[string]string) (string, error) {
 	url := "http://" + config["DB_HOST"] + "/" + config["DB_NAME"]
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, nil)
@@ -113,7 +116,7 @@ func (b *blog) fetch(r *http.Request, config map[string]string) (string, error) 
 // define matches a setting of wp-config.php whose value is a string.
 var define = regexp.MustCompile(`(?m)^define\('(\w+)',\s*'((?:[^'\\]|\\.)*)'\);$`)
 
-// readConfig returns the settings that are strings, by name.
+// readConfig returns the settings in a wp-config.php whose values are strings, by name.
 func readConfig(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

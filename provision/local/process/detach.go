@@ -34,7 +34,7 @@ func Detach(d Detached) (Identity, error) {
 	}
 	defer log.Close()
 
-	// An exec.Cmd cannot be started twice.
+	// RetryBusy may call the function several times, but an exec.Cmd cannot be started twice.
 	var cmd *exec.Cmd
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{

@@ -34,14 +34,15 @@ func waitWhile(isTrue func() bool) {
 }
 
 // Take gives this process the right to run the machine in dir. It locks DIR/agent.lock and writes
-// DIR/agent.pid. It returns ErrHeld if another process runs the machine.
+// DIR/agent.pid. It returns ErrHeld if another process runs the machine. It waits a moment for the lock of a
+// process that has just ended.
 func Take(dir string) (*Hold, error) {
 	self, err := Self()
 	if err != nil {
 		return nil, err
 	}
 
-	// The lock of a process that has just ended can still be held. Try again, unless a live process holds it.
+	// The lock of a process that has just ended can still be held. Try again while Holder finds no living process.
 	lock, err := lockFile(dir)
 	end := time.Now().Add(lockGraceTimeout)
 	for errors.Is(err, ErrHeld) && time.Now().Before(end) {
@@ -73,7 +74,8 @@ func (h *Hold) Release() {
 }
 
 // Holder returns the living process that runs the machine in dir. It returns ErrGone if no process
-// runs the machine. It waits a moment for a process that is just ending.
+// runs the machine. It waits a moment for a process that is just ending, or that is just replacing
+// itself with a new version of the binary.
 //
 // If the directory is a copy, its pid file names the process of the original. That process does not count,
 // since it does not have the copy's lock file open.
@@ -103,7 +105,8 @@ func Holder(dir string) (Identity, error) {
 	return i, nil
 }
 
-// hasOpen reports whether the process has the file open. It returns true if it cannot determine this.
+// hasOpen reports whether the process has the file open. It returns true if it cannot determine this, so that
+// [Holder] then trusts the pid file.
 func (i Identity) hasOpen(path string) bool {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -126,8 +129,9 @@ func (i Identity) hasOpen(path string) bool {
 	return false
 }
 
-// IsFree reports whether no process runs the machine in dir. Unlike [Holder], it also notices a process that
-// has not written its pid file yet.
+// IsFree reports whether no process runs the machine in dir. It tries to take the lock, so unlike [Holder] it
+// also notices a process that has not written its pid file yet. It creates the lock file if it is missing. A
+// directory that does not exist is free.
 func IsFree(dir string) (bool, error) {
 	lock, err := lockFile(dir)
 	switch {

@@ -103,8 +103,8 @@ func ReadFile(path string) (Identity, error) {
 const pfExiting = 0x4
 
 // FindByEnviron returns the processes that have the word NAME=VALUE in their environment. It leaves out this
-// process, its ancestors, and processes whose environment this user cannot read. Processes that start during
-// the call may be missing.
+// process, its ancestors other than PID 1, and processes whose environment this user cannot read. Processes that
+// start during the call may be missing.
 func FindByEnviron(word string) []Identity {
 	return findProcesses("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
 }
@@ -123,8 +123,8 @@ func FindByArgs(args []string) []Identity {
 	})
 }
 
-// findProcesses returns the processes for which matches returns true. The function matches gets the words in
-// /proc/PID/FILE. findProcesses leaves out this process and its ancestors.
+// findProcesses returns the processes for which matches returns true. The function matches gets the PID, and the
+// words in /proc/PID/FILE. findProcesses leaves out the processes that findAncestors returns.
 func findProcesses(file string, matches func(pid int, words []string) bool) (found []Identity) {
 	excluded := findAncestors()
 	// Glob fails only if the pattern is malformed.
@@ -149,9 +149,11 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 	return found
 }
 
-// readWords reads a process's file in /proc that contains its arguments or environment, as words. It returns
-// no words if the process has ended. In the middle of execve, a process has the memory of the new program but
-// no words yet. readWords waits a moment for these words. Kernel threads have neither memory nor words.
+// readWords reads a process's file in /proc that contains its arguments or environment. These are words that end
+// with a NUL byte. It returns no words if the process has ended, or if this user cannot read the file.
+//
+// In the middle of execve, a process has the memory of the new program but no words yet. readWords waits a moment
+// for these words. It does not wait for kernel threads, which have neither memory nor words.
 func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {
@@ -174,7 +176,8 @@ func readWords(pid int, file string) []byte {
 	return data
 }
 
-// findAncestors returns the PIDs of this process and all its ancestors.
+// findAncestors returns the PIDs of this process and its ancestors, except PID 1. It stops at a process that it
+// cannot read in /proc.
 func findAncestors() map[int]bool {
 	ancestors := map[int]bool{}
 	for pid := os.Getpid(); pid > 1 && !ancestors[pid]; {

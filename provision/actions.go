@@ -165,7 +165,9 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 	if err != nil {
 		return err
 	}
-	if !changed {
+	// Problems that end under a new leader were reported by a previous one.
+	haveEnded := len(problems) == 0 && len(s.trouble.Messages) > 0
+	if !changed && !haveEnded {
 		return nil
 	}
 

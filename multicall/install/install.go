@@ -117,10 +117,14 @@ func (i Command) Run(c *applet.Call) error {
 		}
 	}
 
-	leftOut := func(name string) bool { return slices.Contains(i.Without, name) }
-	c.Applets = slices.DeleteFunc(slices.Clone(c.Applets), leftOut)
-	question := fmt.Sprintf("Create %d symlinks in %%s", len(c.Applets))
+	question := fmt.Sprintf("Create %d symlinks in %%s", len(i.wanted(c.Applets)))
 	return i.visit(c, question, i.installUnitFiles, i.makeLinks)
+}
+
+// wanted returns the names that --without does not leave out.
+func (i Command) wanted(names []string) []string {
+	isLeftOut := func(name string) bool { return slices.Contains(i.Without, name) }
+	return slices.DeleteFunc(slices.Clone(names), isLeftOut)
 }
 
 // These are the directories of Juju's programs that charms call: its binary on machine 0, and the programs for cron
@@ -182,6 +186,7 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	}
 	defer hintIfNotOnPath(s, dir)
 
+	names = i.wanted(names)
 	outcomes := map[string]int{}
 	var foreignErrs []error
 	for _, name := range names {

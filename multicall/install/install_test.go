@@ -76,6 +76,32 @@ func TestLeftOutSymlinksGo(t *testing.T) {
 	}
 }
 
+// TestLeftOutIsNotCounted checks that install creates no symlink for a name that is left out, and does not count it,
+// also if the name is not an applet's of the default directory.
+func TestLeftOutIsNotCounted(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	s := console.Streams{Out: &out, Err: io.Discard}
+	if err := (Command{Without: []string{"juju-exec"}}).makeLinks(s, dir, []string{"juju-exec", "juju-run"}); err != nil {
+		t.Fatal(err)
+	}
+
+	if !strings.HasPrefix(out.String(), dir+": 1 symlinks to ") {
+		t.Errorf("said %q, want 1 symlink", out.String())
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(names) != 1 {
+		t.Errorf("created %q, %v", names, err)
+	}
+}
+
+// TestNecoUnitsGoWithoutLinks checks that the unit files of neco's daemons can be removed after the symlinks.
+func TestNecoUnitsGoWithoutLinks(t *testing.T) {
+	set, err := places{Systemd: true, Neco: true}.selectUnits()
+	if err != nil || len(set.units) == 0 {
+		t.Errorf("got %d unit files, %v", len(set.units), err)
+	}
+}
+
 // TestInstallAsks checks that install asks for confirmation on a terminal, and continues only after a yes.
 func TestInstallAsks(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "n\n": false, "\x04": false} {

@@ -30,6 +30,11 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	if err != nil {
 		return err
 	}
+	if i.Neco && i.Dir == "" {
+		if err := checkNecoLinks(); err != nil {
+			return err
+		}
+	}
 
 	dir := cmp.Or(i.SystemdDir, systemd.Dir)
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
@@ -102,8 +107,21 @@ func (p places) selectUnits() (unitSet, error) {
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
+// checkNecoLinks returns an error if neco-worker is not beside this binary.
+func checkNecoLinks() error {
+	binary, err := applet.ExecutablePath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(binary), "neco-worker")); err != nil {
+		return console.Hint(fmt.Errorf("cannot find neco-worker: %w", err),
+			"give the directory of the symlinks, which are then also created: --dir DIR")
+	}
+	return nil
+}
+
 // necoUnits returns the unit files of neco's daemons. Their programs are the symlinks in --dir or, without --dir,
-// those beside this binary. It returns an error if --dir is not given and neco-worker is not beside this binary.
+// those beside this binary.
 func (p places) necoUnits() (unitSet, error) {
 	if p.Env != "" || p.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco cannot be used with --env or --machine: neco has no model"))
@@ -115,12 +133,7 @@ func (p places) necoUnits() (unitSet, error) {
 		if err != nil {
 			return unitSet{}, err
 		}
-
 		bin = filepath.Dir(binary)
-		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
-			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err),
-				"give the directory of the symlinks, which are then also created: --dir DIR")
-		}
 	}
 
 	units, err := systemd.NecoUnits(bin)

@@ -370,7 +370,11 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 	case s.Machine != "0" && b.env.Provider != state.ProviderLocal:
 		// With the provider local, all machines have their directories below the environment's. With any other, only
 		// machine 0 is sure to.
-		return "", "it is on machine " + s.Machine + ", not on this host"
+		where := ", not on this host"
+		if b.env.Provider == state.ProviderNspawn {
+			where = ", which is a container"
+		}
+		return "", "it is on machine " + s.Machine + where
 	case !s.Made:
 		return "", "it does not exist yet"
 	}

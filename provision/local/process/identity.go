@@ -176,18 +176,22 @@ func readWords(pid int, file string) []byte {
 	return data
 }
 
-// findAncestors returns the PIDs of this process and its ancestors, except PID 1. It stops at a process that it
-// cannot read in /proc.
+// findAncestors returns the PIDs of this process and its ancestors. It leaves out PID 1, unless that is this process.
+// It stops at a process that it cannot read in /proc.
 func findAncestors() map[int]bool {
-	ancestors := map[int]bool{}
-	for pid := os.Getpid(); pid > 1 && !ancestors[pid]; {
+	ancestors := map[int]bool{os.Getpid(): true}
+	for pid := os.Getpid(); pid > 1; {
 		ancestors[pid] = true
 		s, err := osutil.ReadProcStat(pid)
 		if err != nil {
 			break
 		}
-		// Field 4 is the parent's PID.
-		pid, _ = strconv.Atoi(s.Field(4))
+
+		parent, _ := strconv.Atoi(s.Field(4))
+		if ancestors[parent] { // a PID was used again while this loop ran
+			break
+		}
+		pid = parent
 	}
 
 	return ancestors

@@ -67,7 +67,8 @@ func (o *operator) askCharmStore(f func(st *charmStore) error) error {
 }
 
 // newCharmhub returns the client for the store of charms. BIJOU_CHARMHUB_URL and CHARMHUB_URL override the
-// environment's URL of the store. If none of these is set, the store is Charmhub.
+// environment's URL of the store. If none of them is set, the store is Charmhub. newCharmhub returns a usage
+// error for an invalid URL or proxy.
 func (o *operator) newCharmhub(env state.Environment) (charmsource.Store, error) {
 	store, err := charmsource.NewCharmhub(charmsource.Options{
 		URL:     cmp.Or(os.Getenv("BIJOU_CHARMHUB_URL"), os.Getenv("CHARMHUB_URL"), env.Config[state.CharmhubURL]),
@@ -135,11 +136,12 @@ func parseBase(text string) charmsource.Base {
 	return charmsource.Base{Name: name, Version: version}
 }
 
-// wishFor returns a wish for a charm that runs on machines of the series, which can also be a base. If series
-// is empty, the wish is for the series that machines of the environment can have, and prefers the first of
-// them. It then also accepts other bases if machines can have any series, or if the service or the
-// environment allows other series. The architecture is that of the service's or the environment's constraints,
-// and otherwise this host's. The caller sets the charm's name and channel.
+// wishFor returns a wish for a charm of the service s that runs on machines of the series, which can also be a
+// base. If series is empty, the wish prefers the first series that machines of the environment can have, and
+// accepts the others. It then also accepts any other base if s or the environment allows other series. If
+// machines can have any series, it prefers the environment's default series, and accepts any other base. The
+// architecture is that of the service's or the environment's constraints, and otherwise this host's. The caller
+// sets the charm's name, channel and revision.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -158,6 +160,7 @@ func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 
 	w.Base = baseOfSeries(possible[0])
 	for _, other := range possible[1:] {
+		// A series without a version has no base in the store.
 		if base := baseOfSeries(other); base.Name != "" {
 			w.Also = append(w.Also, base)
 		}
@@ -204,8 +207,8 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*ch
 	return r, nil
 }
 
-// noteBase prints a note if the release is for a different base than the wish w prefers, and machines of the
-// environment do not have that base. If machines can have any series, it prints nothing.
+// noteBase prints a note if the wish w accepts bases that machines of the environment do not have, and the
+// release is for such a base. If machines can have any series, it prints nothing.
 func (st *charmStore) noteBase(r *charmRelease, w charmsource.Wish) {
 	hasBases := r.Base.Name != "" && w.Base.Name != ""
 	// Without OrOther, the wish accepts only bases of the environment's machines, or the one that was asked for.
@@ -261,7 +264,7 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 		return nil
 	}
 
-	// These are downloads that a killed command has left.
+	// A command removes its download before it gives up the lock, so a file here is from a killed command.
 	if err := removeFiles(folder); err != nil {
 		return err
 	}
@@ -276,7 +279,7 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 		return err
 	}
 
-	// copyBlob finds the blob, since keepFile has just stored it.
+	// copyBlob finds the copy, since keepFile has just stored it.
 	_, err = st.copyBlob(ctx, f, path)
 	return err
 }
@@ -320,6 +323,7 @@ func (st *charmStore) keepFile(ctx context.Context, path string, kind fileKind) 
 	}
 	defer file.Close()
 
+	// A resource can be larger than the limit of PutBlob, which reads the whole file into memory.
 	if kind == resourceFile {
 		_, _, err = st.state.PutFile(ctx, file)
 	} else {
@@ -332,7 +336,7 @@ func (st *charmStore) keepFile(ctx context.Context, path string, kind fileKind) 
 // no copy.
 func (st *charmStore) copyBlob(ctx context.Context, f charmsource.File, path string) (found bool, err error) {
 	if f.SHA256 == "" {
-		// Fetch reports the missing checksum.
+		// getFile then calls the store's Fetch, which reports the missing checksum.
 		return false, nil
 	}
 	err = st.state.DownloadBlob(ctx, f.SHA256, path, 0o600)

@@ -17,7 +17,7 @@ import (
 const completionTimeout = time.Second
 
 // completeNames returns the names that can stand for the wanted option or argument: names of environments, or
-// of the chosen environment's entities. It returns none if it cannot read the names.
+// of the chosen environment's entities. It leaves out names that it cannot read.
 func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []string) {
 	h, err := home.Find()
 	if err != nil {
@@ -50,8 +50,8 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 }
 
 // nameKinds returns, for options and arguments, the kinds of entities that their values name, separated by
-// spaces. A key is the name of an option or argument. A key that is valid for only one command begins with
-// that command.
+// spaces. A key is the name of an option or argument, which can have several words, such as "id or unit". A key
+// that is valid for only one command begins with that command, such as "switch name".
 func nameKinds() map[string]string {
 	return map[string]string{
 		"environment":           "environments",
@@ -77,8 +77,9 @@ func nameKinds() map[string]string {
 	}
 }
 
-// listNames returns the names of all entities of the kinds, which are plural words separated by spaces. After an
-// error it also returns the names that it could read.
+// listNames returns the names of all services and units, and the IDs of all machines and storages, if kinds
+// contains the plural word for them. With an error, which can also be about other kinds, it returns the names that
+// it could read.
 func listNames(v *state.View, kinds string) (names []string, err error) {
 	services, servicesErr := v.Services()
 	units, unitsErr := v.Units("")

@@ -78,9 +78,8 @@ func (c configCmd) show(o *operator) error {
 	return err
 }
 
-// mergeSettings returns all options of the schema. Each has its value in set. An option that set lacks has its
-// default. An option whose value in set no longer has the option's type also has its default, but still counts as
-// set.
+// mergeSettings returns all options of the schema, with their values in set. An option that set lacks has its
+// default. If a value in set no longer has the option's type, the option has its default, but still counts as set.
 func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
 	merged := map[string]setting{}
 	effective := schema.Effective(set)
@@ -183,11 +182,12 @@ func readQuery(words []string) (q query) {
 	// The first word is a kind, KIND/NAME, or a subcommand of kubectl config.
 	q.kind, _, _ = strings.Cut(others[0], "/")
 	if !isKind(q.kind) {
+		// Unlike a kind, a subcommand would count as a name.
 		q.names = readNames(others[1:])
 		return q
 	}
 
-	q.names = readNames(others)
+	q.names = readNames(others) // skips the kind, and takes the name of KIND/NAME
 	if q.app != "" {
 		q.names.add(q.app)
 	}
@@ -200,10 +200,11 @@ func (q query) hint() string {
 	kind, _, _ := strings.Cut(q.kind, ",")
 	commands, hasFormat := commandsOfKind(kind)
 	if commands == nil {
+		// For all other kinds, the command shows applications and units.
 		commands, hasFormat = q.commandsOfWorkload()
 	}
 
-	hint := missing{instead: commands}.advise(q.names) // the command, with names in place of its placeholders
+	hint := missing{instead: commands}.advise(q.names) // the command that fits, with names in place of its placeholders
 	if q.format != "" && hasFormat {
 		hint += " --format " + q.format
 	}
@@ -211,8 +212,8 @@ func (q query) hint() string {
 }
 
 // commandsOfKind returns the juju commands that print the objects of a kind of kubectl, in the form of
-// [missing].instead. It returns nil for the kinds that run an application, such as pod and deployment.
-// hasFormat reports whether the commands take --format.
+// [missing].instead. It returns nil for a kind without commands of its own, such as pod or deployment. hasFormat
+// reports whether the commands take --format.
 func commandsOfKind(kind string) (commands []string, hasFormat bool) {
 	switch kind {
 	case "no", "node", "nodes":

@@ -46,7 +46,8 @@ type optionChange struct {
 	Options []string  `yaml:"options" json:"options"`
 }
 
-// showHistory prints who has set which options of the service, with the latest change first.
+// showHistory prints who has set which options of the service, with the latest change first. It returns a usage
+// error if the command line also names options or files.
 func (c configCmd) showHistory(o *operator) error {
 	if len(c.Words) > 0 || len(c.File)+len(c.Reset) > 0 {
 		return console.Usage(fmt.Errorf("--history only shows who has set options of %q, and cannot be used with options", c.Service))

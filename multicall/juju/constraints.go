@@ -14,9 +14,10 @@ type constraintsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the constraints. In the text format it prints nothing if there are none.
+// Run prints the constraints of the service or, without one, of the environment. In the text format it prints
+// nothing if there are none.
 func (c constraintsCmd) Run(o *operator) error {
-	set, err := readChosen(o, func(v *state.View) (constraints.Value, error) {
+	value, err := readChosen(o, func(v *state.View) (constraints.Value, error) {
 		if c.Service != "" {
 			s, err := v.Service(c.Service)
 			return s.Constraints, err
@@ -29,20 +30,20 @@ func (c constraintsCmd) Run(o *operator) error {
 	}
 
 	if c.Format == "json" && slices.Contains(o.args, "model-constraints") {
-		// Juju 3 prints cpu-cores as cores. The nil CPUCores hides the field of set.
+		// Juju 3 prints cpu-cores as cores. The outer CPUCores stays nil, and hides the field of Value.
 		return o.encode("json", struct {
 			constraints.Value
 			CPUCores *uint64 `json:"cpu-cores,omitempty"`
 			Cores    *uint64 `json:"cores,omitempty"`
-		}{Value: set, Cores: set.CPUCores})
+		}{Value: value, Cores: value.CPUCores})
 	}
 	if c.Format != "text" {
-		return o.encode(c.Format, set)
+		return o.encode(c.Format, value)
 	}
 
-	if set == (constraints.Value{}) {
+	if value == (constraints.Value{}) {
 		return nil
 	}
-	_, err = fmt.Fprintln(o.streams.Out, set)
+	_, err = fmt.Fprintln(o.streams.Out, value)
 	return err
 }

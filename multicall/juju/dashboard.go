@@ -14,7 +14,8 @@ import (
 
 type dashboardCmd struct{ dashboard.Flags }
 
-// Run serves the page until the command is interrupted. The page also shows the boot servers, if there are any.
+// Run serves the page until the command is interrupted. The page also shows the boot servers if $NECO_STATE is
+// set. If Run cannot open their state, it prints a warning, and serves the page without them.
 func (c dashboardCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		e, err := o.newDashboard(s)
@@ -22,7 +23,7 @@ func (c dashboardCmd) Run(o *operator) error {
 			return err
 		}
 
-		fleet, err := o.parts.OpenFleet(o.ctx, o.streams) // the boot servers' state, or nil if there are none
+		fleet, err := o.parts.OpenFleet(o.ctx, o.streams) // the boot servers' state, or nil without $NECO_STATE
 		if err != nil {
 			o.note("warning: the page does not show the boot servers: %v", err)
 		}
@@ -36,8 +37,8 @@ func (c dashboardCmd) Run(o *operator) error {
 	})
 }
 
-// OpenEnvironment opens the environment that commands use without -e, for the page. It returns nil if there
-// is no such environment.
+// OpenEnvironment opens the environment that commands use without -e, for the page. It returns nil and no error if
+// there is no such environment.
 func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Environment, error) {
 	h, err := home.Find()
 	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}
@@ -63,7 +64,7 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 	return d, nil
 }
 
-// newDashboard returns the chosen environment in the form that the page in a browser needs.
+// newDashboard returns the chosen environment in the form that the page in a browser needs. s is its open state.
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

@@ -21,7 +21,7 @@ type debugHooksCmd struct {
 }
 
 // Run starts a tmux session, in which the unit's agent runs the hooks, and attaches the terminal to the
-// session.
+// session. With --detached, it prints the command that attaches instead.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"),
@@ -76,16 +76,16 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 }
 
 // startSession starts a tmux session on the socket, and then requests debugging in the state. The session
-// must exist before the request, since the unit's agent looks for it at once. If the request fails,
+// must exist before the request, since the unit's agent looks for the session at once. If the request fails,
 // startSession ends the session.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
-	intro := fmt.Sprintf(
+	script := fmt.Sprintf(
 		"echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"",
 		c.Unit,
 	)
 
 	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", actions.DebugSession, "-n", c.Unit,
-		"/bin/sh", "-c", intro)
+		"/bin/sh", "-c", script)
 	if out, err := tmux.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot create a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
@@ -120,7 +120,7 @@ func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	}
 
 	hasSession := exec.Command("tmux", "-S", socket, "has-session", "-t", actions.DebugSession)
-	if hasSession.Run() == nil {
+	if hasSession.Run() == nil { // the session still exists
 		o.note("the session continues; to return to it: tmux -S %s attach -t %s", socket, actions.DebugSession)
 		return nil
 	}

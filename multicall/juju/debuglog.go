@@ -54,7 +54,9 @@ type jujuLogFlags struct {
 	Firehose      bool     `hidden:"" help:"There is one model at a time."`
 }
 
-// noteIgnored prints a note for each given option that has no effect, with the reason.
+// noteIgnored prints a note for each given option that asks for something that bijou does not have, with the
+// reason. --date and --ms need no note, since dates and milliseconds are always shown. Neither do --retry and
+// --retry-delay, since the command waits by itself for a store that goes away while it follows the log.
 func (f jujuLogFlags) noteIgnored(o *operator) {
 	for _, ignored := range []struct {
 		given     bool
@@ -73,10 +75,10 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 	}
 }
 
-// Run prints the lines in the order of their times. If it follows the log, it continues until it is interrupted or the
-// reader of its output has closed the pipe.
+// Run prints the selected lines of the log, sorted by time. If it follows the log, it then prints new lines until
+// it is interrupted, or the reader of its output has closed the pipe.
 func (c debugLogCmd) Run(o *operator) error {
-	// From here on, the fields of c combine flags of the same meaning.
+	// From here on, Follow and Unit combine all flags and arguments of the same meaning, and names are patterns.
 	c.Follow = c.follows(console.IsTerminal(o.streams.Out))
 	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
 	c.Exclude = logPatterns(c.Exclude)
@@ -164,11 +166,11 @@ func logPattern(name string) string {
 		}
 	}
 
-	isMachine := strings.HasPrefix(name, "machine-")
+	hasMachinePrefix := strings.HasPrefix(name, "machine-")
 	switch {
 	case isMachineID(name):
 		return "machine-" + name
-	case isMachine || strings.Contains(name, "/"):
+	case hasMachinePrefix || strings.Contains(name, "/"):
 		return name
 	}
 	return strings.TrimPrefix(name, "application-") + "/*"
@@ -181,7 +183,8 @@ type logFollower struct {
 	since    time.Time // zero for lines of any age
 	coloured bool
 
-	printedEnds map[string]int64 // the last printed line of each source's log; nil before the first lines
+	// printedEnds are the numbers of all logs' last lines at the last printing, by source. It is nil before that.
+	printedEnds map[string]int64
 }
 
 // watchScope returns the scope that contains the selected logs. If a name has wildcards, that is the scope of
@@ -193,13 +196,14 @@ func (t *logFollower) watchScope() state.Scope {
 	return logs.Watch(t.Unit...)
 }
 
-// readNew reads the lines that have not been printed yet. The first call reads only the last lines, and warns
-// of names without lines. print prints the lines that readNew has read, and must be called after the view has
-// ended.
+// readNew reads the selected lines that have not been printed yet. The first call leaves out lines before t.since
+// and, if there is a limit, all but the last lines. For patterns that match no log, it calls noteSilent, which
+// warns or returns an error. print prints the lines, and records for the next call that they are printed. It must be
+// called after the view has ended.
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	isFirst := t.printedEnds == nil
-	// Later calls read all lines after printedEnds.
+	// Later calls read all selected lines after printedEnds.
 	if isFirst {
 		filter.Last = t.maxLines()
 		filter.Since = t.since
@@ -224,9 +228,9 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	return func() error { return t.printLines(lines, ends) }, nil
 }
 
-// noteSilent warns that the patterns match no log. If a pattern also matches no unit, application or machine,
-// noteSilent returns an error. If the command follows the log, noteSilent only prints a hint instead of that
-// error, since a matching unit may be added later.
+// noteSilent warns that the patterns match no log. If one of them also matches no unit, application or machine,
+// noteSilent returns an error instead. If the command follows the log, noteSilent adds a hint to the warning
+// instead of returning the error, since a matching unit may be added later.
 func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	units, unitsErr := listNames(v, "units")
 	machines, machinesErr := listNames(v, "machines")
@@ -267,8 +271,8 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	return nil
 }
 
-// printLines prints the lines. ends are the last lines of the logs, by source; the next readNew reads the
-// lines after them.
+// printLines prints the lines, after a warning if lines were dropped. ends are the numbers of the last lines of all
+// logs, by source; the next readNew reads the lines after them.
 func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 
@@ -299,7 +303,7 @@ func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 		return
 	}
 
-	read := map[string]int64{} // the numbers of lines, by source
+	read := map[string]int64{} // how many lines were read, by source
 	for _, l := range lines {
 		read[l.Source]++
 	}
@@ -314,7 +318,7 @@ func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 
 // formatMessage returns the lines to print for one message of the log: one for each line of the message, or a
 // single line of JSON. Each line of text begins with the message's time, source and level, so that no line of
-// a message looks like a different message.
+// a message looks like a different message. Without --show-secrets, formatMessage hides secrets in the message.
 func (t *logFollower) formatMessage(l logs.Line) []string {
 	if !t.Secrets {
 		l.Message = text.HideSecrets(l.Message)
@@ -358,7 +362,7 @@ func (t *logFollower) paint(level string) string {
 // parseSince returns the time that text means: a duration before now, or a time. A time of day is a time of the
 // current day. For an empty text, parseSince returns the zero time.
 func parseSince(text string, now time.Time) (time.Time, error) {
-	// A negative duration would be a time in the future, which the error below refuses.
+	// A negative duration would mean a time in the future, so it gets the error below.
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}

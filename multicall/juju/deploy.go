@@ -56,7 +56,7 @@ func (c deployCmd) Run(o *operator) error {
 		return c.deployBundle(o, path)
 	}
 
-	// The first check is that of the flags for the number and the places of units.
+	// c.check checks the flags for the number and the machines of units.
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *deployCmd) takeSeries() error {
 }
 
 // newDeployment finds the local charm that the command line names, and prepares the service and its
-// resources.
+// resources. scratch is a directory for the unpacked files of an archive.
 func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, error) {
 	release, err := charmSource{
 		name:       c.Charm,
@@ -137,11 +137,11 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 // newService returns the service that the flags describe, without its charm. Without a name on the command line,
 // the service gets the name of its charm. newService returns an error if the name or a flag is invalid.
 func (c deployCmd) newService(charmName string) (state.Service, error) {
-	lifted := liftedBy(c.Force, c.ForceSeries)
+	lifted := liftedBy(c.Force, c.ForceSeries) // the checks that are turned off
 	service := state.Service{
 		Name:        cmp.Or(c.Service, charmName),
 		ForceSeries: lifted.Series,
-		Force:       lifted.Missing,
+		Force:       lifted.Missing, // the check for missing features
 		JujuVersion: c.JujuVersion,
 		Trusted:     c.Trust,
 	}
@@ -161,8 +161,9 @@ func (c deployCmd) newService(charmName string) (state.Service, error) {
 	return service, err
 }
 
-// prepare returns the deployment of a charm that the flags describe. files are the files of the charm's
-// resources, by name. prepare returns an error if charm and flags contradict each other.
+// prepare returns the deployment of the release as the given service, with the options and units that the flags
+// describe. files are the files of the charm's resources, by name. prepare returns an error if an option is
+// invalid, or if the charm is a subordinate and the flags choose a number of units, machines or storage.
 func (c deployCmd) prepare(
 	o *operator,
 	release *charmRelease,
@@ -224,8 +225,8 @@ type deployment struct {
 	dialectNote string                     // a note with the dialect of the hooks, and the reason for the dialect
 }
 
-// run adds the service with its first units, and prints notes about the service and its charm. If the charm's
-// revision is taken by a charm with different content, it stores the charm as the next free revision.
+// run adds the service with its first units, and prints notes and warnings about the service and its charm. If the
+// charm's revision is taken by a charm with different content, it stores the charm as the next free revision.
 func (d *deployment) run() error {
 	url, err := d.charmURL()
 	if err != nil {
@@ -245,10 +246,10 @@ func (d *deployment) run() error {
 	d.o.note("deployed %s as application %q", d.describeCharm(), d.service.Name)
 	d.o.note("%s", d.dialectNote)
 	d.o.noteUnsupported(d.release.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
-	d.o.noteCalls(d.release.found.Path)
-	d.o.notePackages(d.release)
+	d.o.noteCalls(d.release.found.Path) // programs and operations that its machines lack
+	d.o.notePackages(d.release)         // Python packages that the charm lacks
 	d.o.noteMissingResources(d.release.found.Meta, d.service.Name, d.files)
-	d.noteSizes()
+	d.noteSizes() // sizes of storage that are not enforced
 	return nil
 }
 
@@ -266,13 +267,14 @@ func (d *deployment) describeCharm() string {
 	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.release.Channel)
 }
 
-// charmURL returns the URL under which the charm is stored. Its series is the one that the operator gave or,
-// without one, the series of the charm in the repository. Without either, [state.Environment.ChooseSeries]
-// chooses the series. charmURL returns an error if the service exists already, if machines cannot have the
-// series, or if this host lacks a prerequisite of new machines with the series.
+// charmURL returns the URL under which the charm is stored. [state.Environment.ChooseSeries] chooses the series. It
+// gets the series that the operator gave or, without one, the series of the charm in the repository. charmURL
+// returns an error if the service exists already, if the given series is invalid, or if ChooseSeries finds none.
+// Unless d.service.ForceSeries is set, it also returns an error if the service may need new machines, and this host
+// lacks a prerequisite of machines with the series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
-		// An error can be ignored here. Either the service does not exist, or AddService will return the same
+		// An error of Service can be ignored. Either the service does not exist, or AddService will return the same
 		// error.
 		if _, err := v.Service(d.service.Name); err == nil {
 			return state.Environment{}, fmt.Errorf(
@@ -313,8 +315,8 @@ func (d *deployment) needsMachines() bool {
 	return d.units > 0 && !slices.ContainsFunc(d.placements, isOnExisting)
 }
 
-// checkSeries returns an error if this host cannot create machines of the series. With force it checks
-// nothing, since the operator can still change the host before the machine starts.
+// checkSeries returns an error if this host cannot create machines of the series. It returns nil if it cannot find
+// out. With force it checks nothing, since the operator can still change the host before the machine starts.
 func (o *operator) checkSeries(env state.Environment, series string, force bool) error {
 	if force {
 		return nil
@@ -336,14 +338,15 @@ func liftedBy(force, forceSeries bool) bundle.Force {
 	return bundle.Force{Series: force || forceSeries, Missing: force}
 }
 
-// withForceHint returns err. If --force would avoid err, it adds a hint with a command that uses --force.
+// withForceHint returns err. If --force would avoid err, it adds a hint with a command that uses --force. If a
+// setting of the model would also avoid err, another hint shows that setting.
 func (o *operator) withForceHint(err error) error {
 	if slices.Contains(o.args, "--force") {
 		// The operator has already given --force.
 		return err
 	}
 
-	// The command in the hint is the one that really changes the model.
+	// The hint repeats the command line without --dry-run, so that the hint's command really changes the model.
 	isDryRun := func(word string) bool { return word == "--dry-run" }
 	command := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, isMissing := errors.AsType[*state.MissingError](err); isMissing {
@@ -390,7 +393,7 @@ func (d *deployment) addService(url charm.URL) error {
 	if err != nil {
 		return err
 	}
-	d.release.markDownloaded(stored)
+	d.release.markDownloaded(stored) // sets the store's revisions of downloaded resources
 
 	d.service.Charm = url.String()
 	d.service.Series = url.Series

@@ -39,11 +39,12 @@ func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.S
 		return err
 	}
 
+	isForced := liftedBy(c.Force, c.ForceSeries).Series
 	for _, step := range steps {
 		if step.Series == "" {
 			continue
 		}
-		if err := o.checkSeries(env, step.Series, liftedBy(c.Force, c.ForceSeries).Series); err != nil {
+		if err := o.checkSeries(env, step.Series, isForced); err != nil {
 			return err
 		}
 	}
@@ -64,9 +65,9 @@ func (c deployCmd) refuseCharmFlags() error {
 }
 
 // deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one by
-// one. Before that, it checks the bundle's secrets and the series of new applications. After upgrades, it removes
-// revisions of charms that no unit runs any more. With --dry-run, it only rehearses the steps. path is the
-// bundle's file.
+// one. Before that, it checks the secrets that the bundle's options name, and the series of new applications. After
+// upgrades, it removes revisions of charms that no unit runs any more. With --dry-run, it prints the steps, and only
+// rehearses them. path is the bundle's file.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if err := c.refuseCharmFlags(); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return err
 		}
 		if c.DryRun {
-			// The hint stands only below an error.
+			// If the rehearsal succeeds, Hint returns nil.
 			return console.Hint(c.rehearseBundle(o, s, b, steps), "nothing was changed")
 		}
 
@@ -103,7 +104,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return console.Hint(err, "the finished steps stay; run the same command again to continue")
 		}
 
-		// Only an upgrade leaves charms that no service uses.
+		// Of all steps, only an upgrade replaces the revision that a service uses.
 		isUpgrade := func(step bundle.Step) bool { return step.Action == bundle.Upgrade }
 		if slices.ContainsFunc(steps, isUpgrade) {
 			o.sweepCharms(s) // removes revisions that no unit runs
@@ -112,8 +113,8 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 	}))
 }
 
-// rehearseBundle executes all steps in a rehearsal, and returns the error that the steps would return. It
-// changes and prints nothing.
+// rehearseBundle executes the steps in a rehearsal, and returns the error of the first step that fails. It changes
+// nothing in the environment, and prints nothing.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
 		e := bundleExecutor{
@@ -185,6 +186,7 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
 			return e.changeFromStore(f, step, files)
 		}
+		// All files are the bundle's, so change needs no release.
 		return e.change(step, files, nil)
 	case bundle.AddRelation:
 		return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
@@ -198,14 +200,14 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 }
 
 // deploy adds the application of a step, without units, which later steps add. files are the files of its
-// resources, by name.
+// resources, by name. For a charm from the store, deploy does not use files.
 func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error {
-	lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries)
+	lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries) // the checks that are turned off
 	service := state.Service{
 		Name:        step.What,
 		Storage:     step.Storage,
 		ForceSeries: lifted.Series,
-		Force:       lifted.Missing,
+		Force:       lifted.Missing, // the check for missing features
 	}
 	if step.Constraints != nil {
 		service.Constraints = *step.Constraints
@@ -219,7 +221,7 @@ func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error 
 		series:  step.Series,
 	}
 	if f, isStore := e.Found[step.What].Source.(*storeFinder); isStore {
-		return e.deployFromStore(f, d)
+		return e.deployFromStore(f, d) // f also has the bundle's files
 	}
 
 	d.release = e.Found[step.What].Source.(*charmRelease)
@@ -244,6 +246,7 @@ func (e bundleExecutor) upgrade(service string) error {
 		refresh.Revision = e.Applications[service].Revision
 	}
 
+	// settle upgrades, and begins again if somebody else upgrades the service at the same time.
 	return refresh.settle(e.o, e.base, e.state)
 }
 
@@ -290,12 +293,14 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 	})
 }
 
-// addUnits adds the units of a step, and records their machines in e.machines. If the step's machine is a
-// machine of the bundle that does not exist yet, addUnits adds the machine in one transaction with its first
-// unit. If the command is repeated, that unit identifies the machine.
+// addUnits adds the units of a step, and records their machines in e.machines, by the units' names in the bundle.
+// If the step's machine is a machine of the bundle that does not exist yet, addUnits adds the machine in one
+// transaction with its first unit, and records the machine by its number in the bundle instead. If the command is
+// repeated, the record of the first unit identifies the machine.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
 	machines := e.machines
 	existing := machines[step.Place] // the id of the machine, or "" if it does not exist yet
+	// Without an existing machine, the place is "" or state.PlaceNew, or a new machine's id replaces it below.
 	p := state.Placement{Machine: cmp.Or(existing, step.Place)}
 	isBundleMachine := step.Machine != nil
 	if isBundleMachine {
@@ -326,8 +331,9 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 	})
 }
 
-// findBundle returns the bundle's file for a path: the path itself if it ends in .yaml or .yml, or
-// bundle.yaml in a directory that is not a charm. isBundle is false for any other path.
+// findBundle returns the bundle's file for a path: bundle.yaml in a directory that is not a charm or, if the path is
+// not a directory, the path itself if it ends in .yaml or .yml. For any other path, isBundle is false, and file
+// has no meaning.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
 	// The name of a file decides, even if the file does not exist. Reading the bundle then fails.
@@ -346,7 +352,7 @@ func findBundle(path string) (file string, isBundle bool) {
 	// The charmcraft.yaml of a source tree says whether the directory is a charm or a bundle.
 	craft, err := readFile(filepath.Join(path, "charmcraft.yaml"), charm.MaxYAML)
 	if err != nil {
-		// Without that file, bundle.yaml decides.
+		// Without a readable charmcraft.yaml, bundle.yaml decides.
 		return file, true
 	}
 	return file, regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft)
@@ -392,14 +398,15 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	if len(b.Ignored) > 0 {
 		o.note("warning: these parts of the bundle have no effect: %s", strings.Join(b.Ignored, ", "))
 	}
-	lifted := liftedBy(c.Force, c.ForceSeries)
-	lifted.Trust = c.Trust // --trust lets services get the cloud's credential
+	lifted := liftedBy(c.Force, c.ForceSeries) // the checks that are turned off
+	lifted.Trust = c.Trust                     // --trust lets services get the cloud's credential
 	return bundle.Compare(b, found, env, lifted)
 }
 
 // parseBundle reads the bundle with its overlays. missing has an error for each part that bijou does not
-// support. With --force, parseBundle adds these parts to b.Ignored instead. If the bundle is invalid, err
-// also contains the errors about these parts.
+// support. With --force, parseBundle adds these parts to b.Ignored instead. It returns an error if the bundle is
+// invalid, or if checkOutside refuses a file. An error about an invalid bundle also contains the errors about
+// unsupported parts, unless checkOutside refuses a file.
 func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, missing []error, err error) {
 	paths := append([]string{path}, c.Overlay...)
 	for i := range paths {
@@ -416,8 +423,8 @@ func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, miss
 		ReadOutside: c.AllowOutside || c.DryRun,
 		FromStore:   c.isFromStore,
 	}, paths...)
-	if outside := c.checkOutside(o, b); outside != nil {
-		return nil, nil, errors.Join(parseErr, outside)
+	if outsideErr := c.checkOutside(o, b); outsideErr != nil {
+		return nil, nil, errors.Join(parseErr, outsideErr)
 	}
 
 	for _, part := range b.Missing {
@@ -468,7 +475,7 @@ func (c deployCmd) findBundleCharms(
 	return found, nil
 }
 
-// checkOutside returns an error if the bundle or an overlay names options or resources in files outside its
+// checkOutside returns an error if the bundle or an overlay takes options or resources from files outside its
 // own directory. The content of these files goes to charms, and a bundle often comes from somebody else. With
 // --allow-outside, it returns nil. With --dry-run, it prints a warning for each file, and returns nil.
 func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
@@ -547,6 +554,7 @@ func (c deployCmd) readBundleCharm(
 	found.Found = release.found
 	found.Origin = release.origin("", "") // a charm of this host has no channel, and keeps its own series
 	found.Source = release
+	// IsSame stays false for a new service, and for a charm with a different name.
 	if deployed.Name != "" && found.Meta.Name == deployed.Charm.Meta.Name {
 		found.IsSame, err = o.isSameCharm(found.Found, deployed.Charm)
 	}

@@ -48,7 +48,8 @@ type configDoc struct {
 	History []ConfigChange             `json:"history,omitempty"`
 }
 
-// Config reads the options that the operator has set. It returns ErrNotFound if there is no such service.
+// Config reads the options that the operator has set. If none was ever set, it returns a Config without values. It
+// returns ErrNotFound if there is no such service.
 func (v *View) Config(service string) (Config, error) {
 	doc, ok, err := keyspace.Load[configDoc](v.keys, keys.Config(service))
 	if err != nil {
@@ -143,14 +144,18 @@ func CheckConfigSize(service string, options map[string]any) error {
 }
 
 // checkConfigSize returns an error if a service's options do not fit into a transaction that has already
-// written the given number of bytes. All options of a service are one value.
+// written the given number of bytes. One record has all options of a service.
 func checkConfigSize(service string, c Config, written int) error {
 	doc := c.nextDoc()
 	data, err := keyspace.Encode(service, doc)
 	if err != nil {
 		return err
 	}
-	if written+len(data) <= maxTogether || len(doc.Values) == 0 {
+	if written+len(data) <= maxTogether {
+		return nil
+	}
+	// Without values, no option is too large.
+	if len(doc.Values) == 0 {
 		return nil
 	}
 
@@ -162,9 +167,9 @@ func checkConfigSize(service string, c Config, written int) error {
 		service, len(data), max(0, maxTogether-written), largest, len(doc.Values[largest]))
 }
 
-// NoteConfigChange records in the service's history who has changed options in this transaction. It drops the
-// oldest entry if the history is full. The configuration's version does not change. NoteConfigChange does
-// nothing if the service's options were never set.
+// NoteConfigChange records in the service's history who has changed options in this transaction, with at most
+// maxHistoryOptions of their names. It drops the oldest entry if the history is full. The configuration's version
+// does not change. NoteConfigChange does nothing if the service's options were never set.
 func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	doc, exists, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
 	if err != nil {
@@ -206,11 +211,11 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 		return refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id)
 	}
 
-	index, err := keyspace.LoadOrZero[struct{ Granted []string }](v.keys, keys.ServiceSecrets(service))
+	secrets, err := keyspace.LoadOrZero[struct{ Granted []string }](v.keys, keys.ServiceSecrets(service))
 	if err != nil {
 		return err
 	}
-	if isNew || slices.Contains(index.Granted, id) {
+	if isNew || slices.Contains(secrets.Granted, id) {
 		return nil
 	}
 
@@ -237,6 +242,7 @@ func (c Config) nextDoc() configDoc {
 
 		// Strings, numbers and booleans always encode.
 		raw, _ := keyspace.Encode(name, value)
+		// Encode writes 2.0 as 2, which decodeOption would decode as an int.
 		if f, ok := value.(float64); ok {
 			raw = []byte(formatFloat(f))
 		}

@@ -69,13 +69,14 @@ func (e *NoReleaseError) Error() string {
 // maxOffers is the maximum number of releases in an error.
 const maxOffers = 12
 
-// describeOffers lists the releases for the wished architecture, in the form "14/stable (ubuntu@22.04)".
+// describeOffers returns the end of the error's text. It lists the releases for the wished architecture, at most
+// maxOffers of them, each in the form "14/stable (ubuntu@22.04)", or says that there are none.
 func (e *NoReleaseError) describeOffers() string {
 	var texts []string
 	for _, o := range e.Matching() {
 		texts = append(texts, text.Escape(fmt.Sprintf("%.100s (%.100s)", o.Channel, o.Base)))
 	}
-	// Offers for several architectures can have the same text.
+	// An offer for the wished architecture and one for all architectures can have the same text.
 	texts = slices.Compact(texts)
 
 	switch {
@@ -87,9 +88,9 @@ func (e *NoReleaseError) describeOffers() string {
 	return "there are " + strings.Join(texts, ", ")
 }
 
-// HasOtherBase reports whether the wished channel, or a channel of the same track with a more stable risk,
-// has a release for the wished architecture. Since the wished base has none, that release is for a different
-// base.
+// HasOtherBase reports whether there is a release for the wished architecture in a channel of the wished track
+// whose risk is at least as stable as the wished risk. It ignores branches. Since the wished base has no release,
+// that release is for a different base.
 func (e *NoReleaseError) HasOtherBase() bool {
 	wished := strings.Split(cmp.Or(e.Wish.Channel, DefaultChannel), "/")
 	// A channel that is only a risk is in the charm's default track. The error does not name that track, so any
@@ -109,7 +110,7 @@ func (e *NoReleaseError) HasOtherBase() bool {
 }
 
 // Matching returns the releases for the wished architecture. The names of their channels include the track.
-// If the store lists no releases, Matching returns one in the wished channel for each base in e.Default.
+// If the store lists no releases, Matching takes each base in e.Default as a release in the wished channel.
 func (e *NoReleaseError) Matching() (offers []Offer) {
 	listed := e.Offers
 	if len(listed) == 0 {

@@ -27,7 +27,7 @@ const (
 )
 
 // Fetch implements [Source]. It downloads to path with the suffix ".part", and renames that file once it is complete.
-// It returns an error if another download is writing the same file.
+// If the download fails, Fetch removes that file. It returns an error if another download is writing the same file.
 func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 string, err error) {
 	defer func() {
 		if err != nil {
@@ -58,7 +58,8 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	return sha384, osutil.SyncDir(filepath.Dir(path))
 }
 
-// downloadWhole downloads f to part, with retries, and renames part to path.
+// downloadWhole downloads f to part, with retries, and renames part to path. All users can read the file at path.
+// downloadWhole returns the file's SHA-384 sum in hex.
 func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, path string) (sha384 string, _ error) {
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		sha384, err = c.download(ctx, f, part)
@@ -77,8 +78,8 @@ func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, pat
 	return sha384, os.Rename(part.Name(), path)
 }
 
-// checkFile returns an error if the file's URL is not safe to download from, or if f has no SHA-256 sum to
-// verify the download.
+// checkFile returns ErrAway if f has no URL that is safe to download from, or no SHA-256 sum to verify the
+// download.
 func (c *Charmhub) checkFile(f File) error {
 	at, err := url.Parse(f.URL)
 	switch {
@@ -125,8 +126,10 @@ func checkEncrypted(kind string, req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// download downloads f once, without retries, and replaces the content of the file to with the verified
-// download. It returns the SHA-384 sum in hex. It returns an error if no data arrives for silenceTimeout.
+// download downloads f once, without retries, to the file to, whose old content it removes. It verifies the
+// download, and returns the SHA-384 sum in hex. After an error, the file can have content that is not verified.
+// download returns an error if no data arrives for silenceTimeout, and a *busyError or cutOffError if a retry
+// can help.
 func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -174,8 +177,9 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 }
 
 // writeVerified replaces the content of the file to with the body, and returns the body's SHA-384 sum in hex.
-// It returns an error if the body does not have the size and the sums of f. It returns a cutOffError if the
-// body is too short. It returns errors of the body and of the file unchanged.
+// It returns an error if the body does not have the size and the SHA-256 sum of f, or the SHA-384 sum if f has
+// one. The error is a cutOffError if the body is too short. writeVerified returns errors of the body and of the
+// file unchanged.
 func writeVerified(f File, body io.Reader, to *os.File) (string, error) {
 	if err := to.Truncate(0); err != nil {
 		return "", err

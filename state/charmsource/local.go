@@ -41,8 +41,9 @@ func (l *Local) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 	return answers, nil
 }
 
-// resolve returns a release of the charm that the wish names, in the repository or by its path. It returns a
-// *[NoReleaseError] if the charm does not have the wished revision.
+// resolve returns a release of the charm that the wish names, in the repository or by its path. It returns
+// ErrNotFound if the repository does not have the charm, or if the path does not exist. It returns a
+// *[NoReleaseError] if the charm at a path does not have the wished revision.
 func (l *Local) resolve(w Wish) (Release, error) {
 	// Without a repository, the name is a path.
 	find := l.readPath
@@ -54,9 +55,11 @@ func (l *Local) resolve(w Wish) (Release, error) {
 		return Release{}, err
 	}
 
+	// In a repository, find has already looked for the wished revision.
 	if w.Revision > 0 && found.Revision != w.Revision {
 		return Release{}, &NoReleaseError{Name: found.Meta.Name, Wish: w}
 	}
+	// The Path of an archive's charm is below l.Scratch.
 	path, err := filepath.Abs(cmp.Or(found.Archive, found.Path))
 	if err != nil {
 		return Release{}, err
@@ -74,9 +77,9 @@ func (l *Local) resolve(w Wish) (Release, error) {
 	}, nil
 }
 
-// findInRepository finds a charm in the repository. The wish's name is a reference to the charm. The charm
-// gets the series of the reference or, without one, the wished series. It returns ErrNotFound if the
-// repository does not have the charm.
+// findInRepository finds a charm in the repository. The wish's name is a reference to the charm, which can have
+// a series and a revision. A wished revision replaces that of the reference, and the wished series applies if
+// the reference has none. findInRepository returns ErrNotFound if the repository does not have the charm.
 func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 	ref, err := charm.ParseRef(w.Name)
 	if err != nil {
@@ -95,6 +98,7 @@ func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 		return charm.Found{}, err
 	}
 
+	// A charm that is directly in the repository was found without a series.
 	found.Series = cmp.Or(ref.Series, found.Series)
 	return found, nil
 }
@@ -121,8 +125,8 @@ func (l *Local) readPath(w Wish) (charm.Found, error) {
 }
 
 // unpack unpacks the archive at path below l.Scratch, and returns the archive's charm. archive is the path as
-// the wish has it, for errors. unpack reads the charm from the archive, not from the unpacked directory, so
-// that no error names a directory below l.Scratch.
+// the wish has it, for errors and for the result. unpack reads the charm from the archive, not from the unpacked
+// directory, so that no error names a directory below l.Scratch.
 func (l *Local) unpack(archive, path string) (found charm.Found, err error) {
 	defer func() {
 		if err != nil {
@@ -160,7 +164,7 @@ func (l *Local) Fetch(ctx context.Context, f File, path string) (sha384 string, 
 	_, err = charm.Archive(f.Charm.Path, io.MultiWriter(file, sum), charm.ArchiveOptions{
 		Tools:    l.Tools,
 		Revision: f.Revision,
-		Unpacked: f.Charm.Archive,
+		Unpacked: f.Charm.Archive, // empty if Path was not unpacked from an archive
 	})
 	if err != nil {
 		return "", err

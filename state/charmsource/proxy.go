@@ -17,8 +17,8 @@ type Proxy struct {
 	None  string // hosts without a proxy, separated by commas: names, domains, addresses, networks or *
 }
 
-// choose returns a function that chooses the proxy of each request, for http.Transport. It returns an error if a URL is
-// invalid.
+// choose returns a function that chooses the proxy of each request, for http.Transport. If p has no URL, the process's
+// environment variables choose, and p.None has no effect. choose returns an error if a URL of p is invalid.
 func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 	if p.HTTP == "" && p.HTTPS == "" {
 		return http.ProxyFromEnvironment, nil
@@ -51,7 +51,8 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 }
 
 // skips reports whether requests to the host bypass the proxy. This is true for localhost, for loopback
-// addresses, for hosts that p.None contains, for hosts below its domains, and for addresses in its networks.
+// addresses, for hosts that p.None contains, for hosts below its domains, and for addresses in its networks. If
+// p.None contains *, it is true for all hosts.
 func (p Proxy) skips(host string) bool {
 	address := net.ParseIP(host)
 	if host == "localhost" || address != nil && address.IsLoopback() {

@@ -68,10 +68,10 @@ type cutOffError struct{ error }
 // Unwrap returns the error with the text.
 func (e cutOffError) Unwrap() error { return e.error }
 
-// away returns the error for a request that failed with err, without a whole response. Its text is one line
-// that names the host once. host is the host of the request, and limit is how long the request waits for the
-// response. The error is ErrAway, unless the request was cancelled. It is a cutOffError if the connection was
-// cut.
+// away returns the error for a request that failed with err, without a whole response. host is the host of the
+// request, and limit is how long the request waits for the response. If the request was cancelled, the error
+// wraps context.Canceled. Otherwise it is ErrAway and names the host. It is also a cutOffError if the connection
+// was cut.
 func away(host string, limit time.Duration, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -97,8 +97,8 @@ func away(host string, limit time.Duration, err error) error {
 }
 
 // retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It calls c.notify before each
-// wait. It returns the last error, or ctx's error. If the store asks for a wait of more than maxRetryAfter, retry
-// does not wait. It then returns an error with the time at which the user can retry.
+// wait. It returns the last error, or ctx's error. If the wait before the next try would be longer than
+// maxRetryAfter, retry gives up, and adds the time at which the user can retry to the error.
 func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	for n := 1; ; n++ {
 		err := f(ctx)

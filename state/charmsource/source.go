@@ -109,6 +109,7 @@ type Wish struct {
 // architecture count. ok is false if the wish accepts none of the bases.
 func (w Wish) chooseFrom(bases []Base) (chosen Base, ok bool) {
 	for _, b := range w.Also {
+		// String leaves out the architecture.
 		isWished := func(base Base) bool { return base.String() == b.String() && base.HasArch(w.Arch) }
 		if slices.ContainsFunc(bases, isWished) {
 			return b, true

@@ -436,8 +436,8 @@ func (e errorJSON) explain(name string, w Wish) error {
 type errorList []errorJSON
 
 // explain returns one error for the request: ErrNotFound, ErrAway, or an error that says why the store refuses
-// the request. If the list has several errors, the first case below that matches any of them applies. The list must
-// not be empty.
+// the request. If the list has several errors, the first case below that matches any of them applies. A code in
+// the text is that of the first error. The list must not be empty.
 func (l errorList) explain() error {
 	has := func(codes ...string) bool {
 		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })

@@ -25,7 +25,7 @@ const (
 )
 
 // settings returns the variables that are settings of this program, each with the kinds of children that get
-// it. All other variables, such as PATH and proxies, belong to the host, and all children get them.
+// it. All children get all other variables, such as PATH and proxies, except those of service managers and hooks.
 func settings() map[string][]Child {
 	return map[string][]Child{
 		"BIJOU_CHARMHUB_URL": nil,                                   // agents never use Charmhub
@@ -40,9 +40,9 @@ func settings() map[string][]Child {
 	}
 }
 
-// isManagers reports whether a service manager sets the variable for one process, as systemd.exec(5) and
+// belongsToManager reports whether a service manager sets the variable for one process, as systemd.exec(5) and
 // sd_notify(3) describe. The process's children must not use such a variable.
-func isManagers(name string) bool {
+func belongsToManager(name string) bool {
 	return slices.Contains([]string{
 		"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "MAINPID", "MANAGERPID", "MANAGERPIDFDID", "SYSTEMD_EXEC_PID",
 		"LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES", "FDSTORE", "INVOCATION_ID", "JOURNAL_STREAM",
@@ -51,21 +51,22 @@ func isManagers(name string) bool {
 	}, name)
 }
 
-// isHooks reports whether the variable belongs to a hook, or names the environment that an operator's shell
-// has chosen. No child gets such a variable, since it would work on that environment.
-func isHooks(name string) bool {
+// belongsToHook reports whether the variable belongs to a hook, or names the environment that an operator's
+// shell has chosen. No child gets such a variable, since it would work on that environment.
+func belongsToHook(name string) bool {
 	return strings.HasPrefix(name, "JUJU_") || name == "CHARM_DIR"
 }
 
 // New returns the variables of environ that a child of this kind gets, in the same order. environ contains the
-// variables of this process, each as NAME=VALUE.
+// variables of this process, each as NAME=VALUE. New leaves out the settings that are not for this kind, and
+// the variables of service managers and hooks.
 func New(environ []string, child Child) []string {
 	childrenBySetting := settings()
 
 	var env []string
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
-		if isManagers(name) || isHooks(name) {
+		if belongsToManager(name) || belongsToHook(name) {
 			continue
 		}
 		children, isSetting := childrenBySetting[name]
@@ -83,5 +84,5 @@ func New(environ []string, child Child) []string {
 // which children get it.
 func IsKnown(name string) bool {
 	_, isSetting := settings()[name]
-	return isSetting || isHooks(name)
+	return isSetting || belongsToHook(name)
 }

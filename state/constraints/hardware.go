@@ -41,7 +41,8 @@ func (v Value) Hardware() Hardware {
 	}
 }
 
-// ArchOf returns the name of an architecture in constraints. It accepts the names of uname -m and of Go.
+// ArchOf returns the name that an architecture has in constraints. It accepts the names of uname -m and of Go,
+// and returns any other name unchanged.
 func ArchOf(name string) string {
 	known := map[string]string{
 		"x86_64":  "amd64",
@@ -82,6 +83,7 @@ func (v Value) Unmet(h Hardware) []string {
 		"root-disk":     deref(v.RootDisk) <= h.RootDisk,
 		"tags":          v.meetsTags(h.Tags),
 	}
+	// formatPairs leaves out the constraints that are met.
 	return v.formatPairs(met)
 }
 

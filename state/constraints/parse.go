@@ -16,7 +16,8 @@ import (
 )
 
 // Parse parses constraints as operators write them: NAME=VALUE, separated by spaces. An empty VALUE sets the
-// constraint to none. Parse's errors say that they are about constraints, so callers need not add a prefix.
+// constraint to none. Parse returns an error if the text wants both an instance type and a constraint that the
+// type determines. Its errors say that they are about constraints, so callers need not add a prefix.
 func Parse(text string) (Value, error) {
 	var v Value
 	for _, part := range strings.Fields(text) {
@@ -25,7 +26,7 @@ func Parse(text string) (Value, error) {
 		}
 	}
 
-	sizeName := v.firstSize() // of a constraint that an instance type also determines, or ""
+	sizeName := v.firstSize() // empty if v wants no constraint that the type determines
 	if isWanted(v.InstanceType) && sizeName != "" {
 		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", sizeName)
 	}
@@ -124,8 +125,9 @@ func isWanted[T comparable](asked *T) bool {
 }
 
 // Over returns the constraints that v sets and, for those that v does not set, the constraints of base. An
-// instance type determines memory, processor and disk. So if v sets an instance type, Over ignores these
-// constraints of base. If v sets one of them, Over ignores the instance type of base.
+// instance type determines memory, processor and disk. So if v wants an instance type, Over ignores these
+// constraints of base. If v wants one of them, Over ignores the instance type of base. v does not want a
+// constraint that it sets to none.
 func (v Value) Over(base Value) Value {
 	if isWanted(v.InstanceType) {
 		base.Mem = nil
@@ -186,7 +188,7 @@ func (v *Value) findField(name string) (field, bool) {
 }
 
 // newField returns the constraint called name. at points to the field of its Value. none is the value that an
-// empty text sets. parse and format convert all other values.
+// empty text sets. parse converts any other text to a value, and format converts each value to text.
 func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		name: name,
@@ -253,8 +255,8 @@ func formatCount(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// parseTags parses tags that are separated by commas. It returns an error if a tag is both required and
-// excluded.
+// parseTags parses tags that are separated by commas. ^ before a tag excludes it. parseTags returns an error if
+// a tag is both required and excluded, or does not match wordPattern.
 func parseTags(text string) ([]string, error) {
 	tags := strings.Split(text, ",")
 	for _, tag := range tags {

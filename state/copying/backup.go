@@ -17,10 +17,10 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Backup writes all keys of an environment as they are at one revision, and the blobs that they refer to.
-// Agents can work during the backup. Backup returns the header for the caller to complete. It returns
-// ErrNotFound if the environment has changed during the backup and a blob is gone. The caller must then begin
-// again.
+// Backup writes the keys of an environment as they are at one revision, and the blobs that they refer to. It
+// leaves out useless keys; see listContentsInUse. Agents can work during the backup. Backup returns the header
+// for the caller to complete. It returns ErrNotFound if the store has no environment, or if the environment has
+// changed during the backup and a blob is gone. In the second case the caller must begin again.
 func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
 	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var contents []keyspace.KeyValue
@@ -59,7 +59,8 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 }
 
 // listContentsInUse lists the keys that a backup contains: the keys of listContents, without the heads of
-// unused or incomplete blobs, and without values that are not JSON. It reports the latter as damaged.
+// unused or incomplete blobs, heads that do not decode, and values that are not JSON. It reports damage: such
+// values, and heads that do not decode.
 func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	contents, err := listContents(v)
 	if err != nil {
@@ -71,7 +72,7 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	}
 
 	// A restoration would refuse a backup with an incomplete blob, and the blob is useless anyway. Nobody can
-	// read a value that is not JSON, and a backup cannot contain it.
+	// read a value that is not JSON, and a backup cannot contain it. Skips reports damage, and returns true for it.
 	isLeftOut := func(kv keyspace.KeyValue) bool {
 		sum, isBlobHead := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 		if !isBlobHead {
@@ -129,8 +130,8 @@ type backupSource struct {
 	blob io.ReadCloser // nil if no blob is being read
 }
 
-// newBackupSource checks the keys of a backup, and returns the backup as a source to copy from. It returns
-// the errors of backupCheck.
+// newBackupSource checks the format and the keys of a backup, and returns the backup as a source to copy from.
+// It returns the errors of backupCheck's methods.
 func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	c := backupCheck{archive: a}
@@ -188,8 +189,8 @@ func (c *backupCheck) checkFormat() error {
 }
 
 // checkKey checks one key of a backup. It returns backupfile.ErrDamaged if Backup never writes such a key, or
-// if the key is the head of a blob that the backup does not contain completely. It remembers the
-// environment's record.
+// if the key is the head of a blob that the backup does not contain completely. It sets c.environment if the
+// key is that of the environment's record.
 func (c *backupCheck) checkKey(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
 	// listAroundBlobs finds only keys of printable ASCII characters, so a backup does not have other keys.
@@ -199,7 +200,7 @@ func (c *backupCheck) checkKey(k backupfile.Key) error {
 		return fmt.Errorf("%w: it has the key %q", backupfile.ErrDamaged, k.Key)
 	}
 
-	// A head that does not decode has ok false, and is an error too.
+	// For a head that does not decode, blobOf returns ok false, and Decode an error.
 	sum, _, ok := blobOf(kv)
 	if ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
 		head, err := keyspace.Decode[keyspace.BlobHead](kv)
@@ -215,7 +216,8 @@ func (c *backupCheck) checkKey(k backupfile.Key) error {
 }
 
 // checkEnvironment returns backupfile.ErrDamaged if the backup has no record of an environment, or if the
-// record does not belong to the backup's header. It must be called after checkKey was called for all keys.
+// record does not belong to the backup's header. It returns keyspace.ErrDamaged if the record does not decode.
+// It must be called after checkKey was called for all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
 		return fmt.Errorf("%w: it contains no model", backupfile.ErrDamaged)
@@ -264,7 +266,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 
 	value = make([]byte, keyspace.ChunkSize)
 	read, err := io.ReadFull(b.blob, value)
-	// The last chunk is shorter.
+	// The last chunk can be shorter.
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, false, err
 	}

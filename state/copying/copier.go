@@ -43,6 +43,7 @@ const (
 func (c *copier) copyAll(ctx context.Context, sourceKeys []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
 	c.steps = keyspace.Steps{What: "keys copied", Total: len(sourceKeys) + countChunks(sourceKeys)}
+	// makeAlike also adds the source's keys and chunks to c.sum.
 	if err := c.makeAlike(ctx, sourceKeys); err != nil {
 		return CopySummary{}, err
 	}
@@ -61,7 +62,7 @@ func (c *copier) copyAll(ctx context.Context, sourceKeys []keyspace.KeyValue) (C
 }
 
 // makeAlike makes the target's contents equal to the source's keys: it removes other keys, writes keys that
-// differ, and copies the blobs whose heads are among the keys.
+// differ, and copies the blobs whose heads are among the keys. It adds the source's keys and chunks to c.sum.
 func (c *copier) makeAlike(ctx context.Context, sourceKeys []keyspace.KeyValue) error {
 	existing, err := readContents(ctx, c.to)
 	if err != nil {
@@ -84,7 +85,7 @@ func (c *copier) makeAlike(ctx context.Context, sourceKeys []keyspace.KeyValue) 
 		c.reportStep()
 	}
 
-	// An interrupted copy leaves heads without all chunks. The next attempt finds the chunks by the heads.
+	// The chunks follow all heads. So after an interrupted copy, the next attempt finds the chunks by their heads.
 	for _, kv := range sourceKeys {
 		if err := c.copyBlob(ctx, kv); err != nil {
 			return err
@@ -102,7 +103,8 @@ func (c *copier) removeOthers(ctx context.Context, wanted, existing []keyspace.K
 			continue
 		}
 
-		// The chunks go before their head. Without the head, the next attempt could not find them.
+		// The chunks go before their head. Without the head, the next attempt could not find them. Their removal is
+		// Quiet, since watchers do not need it.
 		sum, chunks := blobChunks(kv)
 		for n := range chunks {
 			if err := c.put(ctx, store.Op{Key: keyspace.ChunkKey(sum, n), Delete: true, Quiet: true}); err != nil {
@@ -136,7 +138,7 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 // does not have the chunk: after an interrupted upload, a blob's head exists without all of the blob's
 // chunks.
 func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
-	chunk, ok, err := c.chunk(ctx, sum, n)
+	value, ok, err := c.chunk(ctx, sum, n)
 	if err != nil {
 		return err
 	}
@@ -144,18 +146,19 @@ func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
 		return nil
 	}
 
-	// The sum is that of the source. sumTarget computes the target's.
+	// c.sum is the sum of the source, so it includes chunks that the target already has.
 	key := keyspace.ChunkKey(sum, n)
-	c.sum.add(key, chunk)
+	c.sum.add(key, value)
 	old, exists, err := readValue(ctx, c.to, key)
 	if err != nil {
 		return err
 	}
-	if exists && string(old) == string(chunk) {
+	if exists && string(old) == string(value) {
 		return nil
 	}
 
-	return c.put(ctx, store.Op{Key: key, Value: chunk, Quiet: true})
+	// The write is Quiet, since watchers do not need chunks.
+	return c.put(ctx, store.Op{Key: key, Value: value, Quiet: true})
 }
 
 // reportStep counts a step, and reports the progress.
@@ -178,7 +181,8 @@ func (c *copier) put(ctx context.Context, op store.Op) error {
 	return nil
 }
 
-// flush commits the batch. It returns errCopyLockLost if the lock was lost.
+// flush commits the batch, and empties it. It does nothing if the batch is empty. If the lock was lost, flush
+// commits nothing and returns errCopyLockLost.
 func (c *copier) flush(ctx context.Context) error {
 	if len(c.batch) == 0 {
 		return nil
@@ -199,7 +203,7 @@ func (c *copier) flush(ctx context.Context) error {
 }
 
 // sumTarget reads the target's contents, and returns their number, size and sum. It adds keys and chunks to
-// the sum in the same order as makeAlike.
+// targetSum in the order in which makeAlike adds those of the source to c.sum.
 func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	contents, err := readContents(ctx, c.to)
 	if err != nil {
@@ -207,12 +211,12 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	}
 
 	c.steps = keyspace.Steps{What: "keys compared", Total: len(contents) + countChunks(contents)}
-	s := newContentSum()
+	targetSum := newContentSum()
 
 	// One report is enough for all keys, since their values are in memory. Chunks take longer, since each
 	// must be read.
 	for _, kv := range contents {
-		s.add(kv.Key, kv.Value)
+		targetSum.add(kv.Key, kv.Value)
 		c.steps.Done++
 	}
 	c.progress.Report(c.steps)
@@ -228,13 +232,13 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 
 			// If the source has a chunk that is missing here, the sums differ.
 			if ok {
-				s.add(key, chunk)
+				targetSum.add(key, chunk)
 			}
 			c.reportStep()
 		}
 	}
 
-	return s.result(), nil
+	return targetSum.result(), nil
 }
 
 // contentSum computes the summary of keys and chunks. The sum depends on their order.

@@ -24,7 +24,7 @@ type copyLock struct {
 
 // acquireCopyLock locks a store's environment for a copy. to is the URL of the store that will have the copy,
 // and appears in the lock's record. acquireCopyLock returns [state.ErrRunning] if a program holds a key below
-// one of the prefixes.
+// one of the prefixes. It first waits if only another migration or restoration is in the way; see acquire.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.NewSession(ctx)
@@ -35,7 +35,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []
 	l := &copyLock{
 		state:   s,
 		session: session,
-		record:  state.CopyLockRecord{Presence: session.NewPresence(""), To: to},
+		record:  state.CopyLockRecord{Presence: session.NewPresence(""), To: to}, // the presence has no unit
 	}
 	if err := l.acquire(ctx, prefixes); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
@@ -44,16 +44,17 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []
 	return l, nil
 }
 
-// acquire commits the lock's record unless a program holds a key below one of the prefixes. If the only such
-// program is another migration, acquire waits up to twice SessionTTL for its end, since that migration may
-// have been killed.
+// acquire commits the lock's record. If a program holds a key below one of the prefixes, it instead returns the
+// error of checkUnused. But if the only such program is another migration or restoration, acquire first waits up
+// to twice SessionTTL for its end, since that program may have been killed.
 func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*state.SessionTTL)
 	defer cancel()
 
 	for {
 		err := l.state.Update(ctx, func(tx *state.Tx) error {
-			// Read these keys, which may exist, so that the commit fails if one of them changes.
+			// The guards of state would refuse the commit if one of these keys exists, unless the transaction has
+			// read the key. The commit then fails only if the key changes.
 			for _, key := range []string{keys.Moved, keys.CopyLock} {
 				if _, _, err := tx.Keys().Get(key); err != nil {
 					return err
@@ -69,15 +70,15 @@ func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 		if !errors.Is(err, errOtherCopyRuns) {
 			return err
 		}
-		// If the other migration does not end in time, return the error that names it.
+		// If the other program does not end in time, return the error that names it.
 		if l.state.Keys().AwaitAbsent(limit, keys.CopyLock) != nil {
 			return err
 		}
 	}
 }
 
-// errOtherCopyRuns is returned if another migration holds the lock, and no other program uses the store.
-// acquire then waits until that migration has ended.
+// errOtherCopyRuns is returned if another migration or restoration holds the lock, and no other program uses the
+// store. acquire then waits until that migration or restoration has ended.
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", state.ErrRunning)
 
 // release ends the lock's session, which removes the lock. Agents can then announce themselves again.
@@ -96,9 +97,9 @@ func (l *copyLock) release(ctx context.Context) error {
 func occupantPrefixes() []string { return []string{keys.Presences, keys.Leaders, keys.CopyLock} }
 
 // checkUnused returns nil if no program holds a key below one of the prefixes. If the only such program is
-// another migration, it returns errOtherCopyRuns. If other programs hold keys, it returns [state.ErrRunning].
-// The error's message names the programs. Since checkUnused lists the prefixes in tx, the commit fails if
-// such a key appears in the meantime.
+// another migration or restoration, it returns errOtherCopyRuns. If other programs hold keys, it returns
+// [state.ErrRunning]. The error's message names at most maxShown programs. Since checkUnused lists the prefixes
+// in tx, the commit fails if such a key appears in the meantime.
 func checkUnused(tx *state.Tx, prefixes []string) error {
 	var programs []string
 	isOnlyCopy := true
@@ -197,7 +198,7 @@ func listAroundBlobs(v *state.View, prefix string, found *[]keyspace.KeyValue) e
 		return nil
 	}
 
-	// The longer prefixes do not cover the key that is equal to the prefix.
+	// The longer prefixes do not cover the key that is equal to the prefix. Its revision is 0 if it does not exist.
 	if prefix != "" {
 		kv, err := v.Keys().GetKV(prefix)
 		if err != nil {
@@ -287,7 +288,8 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 // beginCopy marks the store as an unfinished copy, so that no program uses it as an environment: it writes
 // draft to keys.PartialCopy, and removes the marks of a complete environment and of one that has moved. It calls
 // check in the same transaction, and writes nothing if check returns an error. wasEmpty must be true if the
-// store had no contents when the caller read it. check gets isEmpty true if the store still has none.
+// store had no contents when the caller read it. check gets isEmpty true if wasEmpty is true and the store
+// still has none.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,
@@ -300,7 +302,7 @@ func beginCopy(
 	return to.Update(ctx, func(tx *state.Tx) (err error) {
 		isEmpty := wasEmpty
 		if wasEmpty {
-			// There are few keys. Since all are listed, the commit fails if one is added.
+			// A store without contents has few keys. Since all are listed, the commit fails if one is added.
 			kvs, err := tx.Keys().List("")
 			if err != nil {
 				return err
@@ -313,8 +315,8 @@ func beginCopy(
 			return err
 		}
 
-		// Without its format, no program opens the store until the copy is complete. A mark left by an earlier
-		// move away from this store would refuse all programs.
+		// Without its format, no program opens the store until the copy is complete. Programs also
+		// refuse a store with the mark of an earlier move away from it.
 		tx.Keys().Remove(keys.Format)
 		tx.Keys().Remove(keys.Moved)
 		return tx.Keys().Put(keys.PartialCopy, draft)

@@ -39,11 +39,13 @@ type CopySummary struct {
 
 // Migrate moves an environment to a different store. Leases, presences and leaders are not moved. The old
 // store remains the environment until one commit marks it as moved, on condition that nothing has changed
-// since it was read. From this commit on, the new store is the environment. If Migrate was interrupted, the
-// caller must call Migrate again or, if Switch was called, FinishMigration.
+// since it was read. From this commit on, the new store is the environment. At the end Migrate removes the old
+// store, unless m.Keep is set. If Migrate was interrupted, the caller must call Migrate again or, if Switch was
+// called, FinishMigration.
 //
-// It returns ErrRunning if an agent or a provisioner runs. It returns ErrStoreExists if the store To has any
-// contents except the leftovers of a migration of this environment.
+// It returns ErrRunning if an agent, a leader, another migration or a restoration uses one of the stores. It
+// returns ErrStoreExists if the store To has any contents except the leftovers of a migration of this
+// environment.
 func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	from, err := storeurl.Open(ctx, m.From)
 	if err != nil {
@@ -71,7 +73,8 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 }
 
 // FinishMigration completes a migration to the store at the URL. The migration must have been interrupted
-// after it called Switch. FinishMigration returns ErrNotFound if there is no incomplete migration.
+// after it called Switch. FinishMigration removes the old store, unless the migration's Keep was set. It returns
+// ErrNotFound if there is no incomplete migration.
 func FinishMigration(ctx context.Context, url string) (err error) {
 	to, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -103,13 +106,14 @@ func callFault(fault func(point string), point string) {
 const maxCopyRounds = 20
 
 // moveTo copies the environment to the new store, makes the copy the environment, and calls m.Switch. If
-// operators change the environment during the copy, it copies again.
+// operators change the environment during the copy, it copies again, up to maxCopyRounds times in all.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
 	}
 
-	// copyTo also marks the old store as moved, unless the old store has changed during the copy.
+	// copyTo also marks the old store as moved, unless the old store has changed during the copy. ErrHistoryLost
+	// says that a store no longer keeps the revision at which copyTo reads.
 	for range maxCopyRounds {
 		c, err = s.copyTo(ctx, m, to)
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
@@ -182,11 +186,11 @@ type migrationSource struct {
 }
 
 // lockSource locks the environment in the old store. to is the URL of the new store. lockSource returns
-// ErrRunning if an agent, a provisioner or another migration is running.
+// ErrRunning if an agent or a leader is running, or if another migration or restoration does not end soon.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: state.OpenIn(from)}
 	err := s.state.View(ctx, func(v *state.View) error {
-		// The store is marked as moved if an earlier migration was interrupted.
+		// The store is marked as moved if an earlier migration was interrupted. Migrate can then be called again.
 		if err := state.CheckFormat(v); err != nil && !errors.Is(err, state.ErrMoved) {
 			return err
 		}
@@ -210,8 +214,8 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	return s, nil
 }
 
-// prepareTarget marks the new store as an incomplete copy. It returns ErrStoreExists unless the store is empty,
-// or holds the leftovers of a migration of the same environment.
+// prepareTarget marks the new store as an incomplete copy. It returns ErrStoreExists if the new store is also
+// the old one, and otherwise the errors of checkTarget.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := state.OpenIn(to)
 	lock, isLocked, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)
@@ -230,14 +234,14 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	}
 
 	draft := state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep}
-	return beginCopy(ctx, target, draft, len(existing) == 0, func(tx *state.Tx, empty bool) error {
-		return s.checkTarget(tx, m.To, empty)
+	return beginCopy(ctx, target, draft, len(existing) == 0, func(tx *state.Tx, isEmpty bool) error {
+		return s.checkTarget(tx, m.To, isEmpty)
 	})
 }
 
 // checkTarget returns ErrStoreExists unless the store of tx is empty, or holds the leftovers of a migration
 // of this environment. url is the URL of that store. It returns ErrRunning if a program uses that store.
-func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
+func (s *migrationSource) checkTarget(tx *state.Tx, url string, isEmpty bool) error {
 	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
@@ -262,7 +266,7 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	case hasDraft && draft.Environment != s.uuid:
 		return keyspace.Refuse(state.ErrStoreExists,
 			"cannot migrate to %q: it holds an incomplete copy of a different model, from %q", url, draft.From)
-	case hasDraft, isOwnOldStore, empty:
+	case hasDraft, isOwnOldStore, isEmpty:
 		return nil
 	case env.Name != "":
 		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the model %q", url,
@@ -291,7 +295,7 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 }
 
 // markMoved marks the old store as moved. to is the URL of the new store. markMoved returns ErrConflict if
-// the old store has changed since the revision.
+// the old store has changed since the revision, or no longer knows whether it has.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
@@ -319,10 +323,10 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 		return CopySummary{}, err
 	}
 
-	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
+	readChunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
 		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
 	}
-	c := &copier{chunk: chunk, to: to, progress: m.Progress, fault: m.Fault, lockLost: s.session.Done()}
+	c := &copier{chunk: readChunk, to: to, progress: m.Progress, fault: m.Fault, lockLost: s.session.Done()}
 	summary, err := c.copyAll(ctx, contents)
 	if err != nil {
 		return CopySummary{}, err

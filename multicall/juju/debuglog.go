@@ -166,15 +166,20 @@ func logPattern(name string) string {
 		}
 	}
 
-	hasMachinePrefix := strings.HasPrefix(name, "machine-")
+	id, hasMachinePrefix := strings.CutPrefix(name, "machine-")
+	// An application can also have a name such as machine-agent.
+	isMachine := hasMachinePrefix && (isMachineID(id) || strings.ContainsAny(id, wildcards))
 	switch {
 	case isMachineID(name):
 		return "machine-" + name
-	case hasMachinePrefix || strings.Contains(name, "/"):
+	case isMachine || strings.Contains(name, "/"):
 		return name
 	}
 	return strings.TrimPrefix(name, "application-") + "/*"
 }
+
+// wildcards are the characters that have a meaning in a pattern.
+const wildcards = `*?[\`
 
 // logFollower reads and prints the lines of the log that the command selects.
 type logFollower struct {
@@ -190,7 +195,7 @@ type logFollower struct {
 // watchScope returns the scope that contains the selected logs. If a name has wildcards, that is the scope of
 // all logs.
 func (t *logFollower) watchScope() state.Scope {
-	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
+	if strings.ContainsAny(strings.Join(t.Unit, ""), wildcards) {
 		return logs.Watch()
 	}
 	return logs.Watch(t.Unit...)

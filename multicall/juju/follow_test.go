@@ -126,7 +126,7 @@ func TestDebugLogRefuses(t *testing.T) {
 func TestLogPattern(t *testing.T) {
 	for name, want := range map[string]string{
 		"web/0": "web/0", "unit-web-0": "web/0", "unit-web-db-10": "web-db/10", "web": "web/*", "application-web": "web/*", "unit-web": "unit-web/*",
-		"machine-0": "machine-0", "machine-*": "machine-*", "0": "machine-0", "web*": "web*/*", "*/0": "*/0",
+		"machine-0": "machine-0", "machine-*": "machine-*", "machine-agent": "machine-agent/*", "0": "machine-0", "web*": "web*/*", "*/0": "*/0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := logPattern(name); got != want {

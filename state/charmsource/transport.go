@@ -436,11 +436,16 @@ func (e errorJSON) explain(name string, w Wish) error {
 type errorList []errorJSON
 
 // explain returns one error for the request: ErrNotFound, ErrAway, or an error that says why the store refuses
-// the request. If the list has several errors, the first case below that matches any of them applies. A code in
-// the text is that of the first error. The list must not be empty.
+// the request. If the list has several errors, the first case below that matches any of them applies. The list must
+// not be empty.
 func (l errorList) explain() error {
+	code := l[0].Code // shown, once a case below has matched, as the code that it has matched
 	has := func(codes ...string) bool {
-		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })
+		i := slices.IndexFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })
+		if i >= 0 {
+			code = l[i].Code
+		}
+		return i >= 0
 	}
 
 	switch {
@@ -449,12 +454,12 @@ func (l errorList) explain() error {
 	case has("rate-limit-exceeded"):
 		return awayf("the store limits requests; try again later")
 	case has("remote-service-unavailable", "api-error", "endpoint-disabled"):
-		return awayf("the store failed (%.100q); try again later", l[0].Code)
+		return awayf("the store failed (%.100q); try again later", code)
 	case has("access-by-revision-not-allowed", "store-disallowed", "payment-required", "macaroon-permission-required",
 		"user-authentication-required", "user-authorization-needs-refresh", "device-authentication-required"):
-		return fmt.Errorf("the store does not give you access (%.100q)", l[0].Code)
+		return fmt.Errorf("the store does not give you access (%.100q)", code)
 	case has("invalid-unbound-empty-search"):
 		return fmt.Errorf("no search words given")
 	}
-	return awayf("the store did not understand the request (%.100q)", l[0].Code)
+	return awayf("the store did not understand the request (%.100q)", code)
 }

@@ -30,10 +30,11 @@ type daemonFlags struct {
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
-// loadEnvironment loads the environment of --env, and sets the flags State and Tools if they were not given.
-// Without --env, it needs --state, and returns an empty environment. If the environment names a different binary
-// and --tools was not given, it returns the error toolsReexec, so that the daemon continues as that binary. This
-// happens if a service manager, or a shell's PATH, has started a binary that has since been replaced.
+// loadEnvironment loads the environment of --env, and sets the flags State and Tools if they were not given. Without
+// --env, it needs --state, returns an empty environment, and takes the directory of this binary as the default of
+// Tools. It returns ErrRemoving if the environment is being removed. If the environment names a different binary and
+// --tools was not given, it returns the error toolsReexec, so that the daemon continues as that binary. This happens
+// if a service manager, or a shell's PATH, has started a binary that has since been replaced.
 func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
 	if p.Env != "" {
@@ -70,8 +71,8 @@ func (p *daemonFlags) loadRecord() (home.Environment, error) {
 		return e, fmt.Errorf("cannot run the agents of model %q: %w", e.Name, home.ErrRemoving)
 	}
 
-	runsOwnTools := applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou"))
-	if p.Tools == "" && !runsOwnTools {
+	runsNamedBinary := applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou"))
+	if p.Tools == "" && !runsNamedBinary {
 		return e, toolsReexec{e.ToolsDir()}
 	}
 
@@ -80,8 +81,8 @@ func (p *daemonFlags) loadRecord() (home.Environment, error) {
 	return e, nil
 }
 
-// makeMachineDir creates the machine's directory if it is missing, as at the first start on a host, and
-// returns its path.
+// makeMachineDir returns the machine's directory: that of --dir or, without --dir, the one below --env. It creates
+// the directory if it is missing, as at the first start on a host. If neither flag is given, it returns a usage error.
 func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, error) {
 	if p.Dir == "" && p.Env == "" {
 		return "", console.Hint(console.Usage(errors.New("no machine directory given")),
@@ -96,9 +97,9 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 	return dir, nil
 }
 
-// withState opens the environment's state, calls f, and closes the state. If the store is unreachable, it waits,
-// since perhaps no service manager would start the daemon again. During f, it serves metrics if --metrics is
-// given, and logs faults of the store's servers.
+// withState opens the environment's state, calls f, and closes the state. If the store is unreachable, it waits until
+// the store answers or ctx is done, since perhaps no service manager would start the daemon again. During f, it serves
+// metrics if --metrics is given, and logs faults of the store's servers.
 func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) error) error {
 	var s *state.State
 	err := daemon.RetryWhileAway(ctx, func() (err error) {
@@ -112,6 +113,7 @@ func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) erro
 	if p.Metrics != "" {
 		s.SetMetrics(metrics.NewRegistry())
 	}
+	// Without --metrics, this serves nothing.
 	stopMetrics, err := daemon.ServeMetrics(p.Metrics, s.Metrics())
 	if err != nil {
 		return errors.Join(err, s.Close())

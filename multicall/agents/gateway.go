@@ -50,8 +50,8 @@ func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	}
 }
 
-// run serves the state until ctx is done. It logs errors and tries again. It logs an error once, even if the next
-// attempts fail with the same error.
+// run serves the state until ctx is done. If a round fails, it tries again. It logs an error once, even if the next
+// rounds fail with the same error, and does not log ErrHistoryLost. After ErrStoreGone, it only waits for ctx.
 func (r *gatewayRole) run(ctx context.Context) {
 	lastLogged := ""
 	for ctx.Err() == nil {
@@ -97,8 +97,8 @@ func (r *gatewayRole) runRound(ctx context.Context) error {
 	return r.state.Await(ctx, w.revision, state.WatchEnvironment(), state.WatchMachines())
 }
 
-// readWanted reads which machines need a socket. Machine 0 needs none, since it uses the store directly. A machine
-// whose record does not decode keeps its socket, since it may be alive.
+// readWanted reads which machines need a socket. Machine 0 needs none, since it uses the store directly, and dead
+// machines need none. A machine whose record does not decode keeps its socket, since it may be alive.
 func readWanted(v *state.View) (w wanted, err error) {
 	if w.revision, err = v.Revision(); err != nil {
 		return w, err
@@ -209,6 +209,7 @@ func (r *gatewayRole) close() {
 // It ignores files whose names are not machines' ids.
 func listGateways(dir string) (machines []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, provider.GatewayFolder))
+	// The directory is missing until the first gateway is created.
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list gateways: %w", err)
 	}

@@ -35,8 +35,9 @@ func newHandover(e home.Environment, tools string, links []string) *handover {
 }
 
 // watch closes drain once a different binary is ordered and can run. It returns only when ctx is done, also after
-// it has closed drain. It logs errors and tries again. Without the environment's directory (--env), there is no
-// place for a different binary, so watch only waits for ctx.
+// it has closed drain. After an error it tries again, and logs new errors except ErrHistoryLost. If the store or the
+// environment is gone, it only waits for ctx. Without the environment's directory (--env), there is no place for a
+// different binary, so it also only waits for ctx.
 func (h *handover) watch(ctx context.Context, s *state.State) error {
 	lastLogged := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
@@ -89,7 +90,7 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 
 	ordered := current.env.Tools
 	isDifferent := ordered != "" && ordered != h.ownTools
-	isFolderName := filepath.Base(ordered) == ordered // not a path that leads to another directory
+	isFolderName := filepath.Base(ordered) == ordered // a path could lead to another directory
 	if isDifferent && isFolderName {
 		err := h.ensureTools(ctx, s, ordered)
 		if errors.Is(err, state.ErrNotFound) {
@@ -112,8 +113,9 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 // trialTimeout limits the trial of a new binary, so that a binary that hangs does not block the agent.
 const trialTimeout = 30 * time.Second
 
-// prepareReexec checks that the binary in the directory of tools runs on this host, and records it as the
-// next one. It returns false, and logs why, if the binary does not run.
+// prepareReexec checks that the binary called name can print its version on this host within trialTimeout. If it can,
+// prepareReexec sets h.nextFolder to the binary's directory, and returns true. Otherwise it logs why, and returns
+// false.
 func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 	folder := filepath.Join(h.env.Dir, "tools", name)
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)

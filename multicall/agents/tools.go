@@ -17,7 +17,8 @@ import (
 
 // ensureTools makes sure that the binary called name is in the environment's directory with its symlinks, and that
 // environment.yaml names it. A starting daemon runs the binary that environment.yaml names. If an earlier call was
-// interrupted, the next call completes it.
+// interrupted before environment.yaml named the binary, the next call completes it. After ensureTools has written
+// environment.yaml, it also removes unused binaries.
 func (h *handover) ensureTools(ctx context.Context, s *state.State, name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
@@ -83,7 +84,8 @@ func SweepTools(e home.Environment, keep ...string) error {
 	})
 }
 
-// listCommandLines returns the executables and arguments of all processes on this host.
+// listCommandLines returns the executables and arguments of all processes on this host as one text, in which SweepTools
+// searches for paths. It leaves out the arguments of a process beyond 64 KiB.
 func listCommandLines() string {
 	var lines strings.Builder
 	// Processes can end at any time, so errors are ignored.

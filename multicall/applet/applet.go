@@ -71,8 +71,8 @@ func BeginCommand(c Call) (ctx context.Context, stop func()) {
 func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
 // findExecutable returns the path of this program. It calls executable, which is [os.Executable] except in tests.
-// If that fails, as it does without /proc, it looks on PATH for argv0, the name under which the program was
-// called. If PATH does not help either, it returns the error of executable.
+// If that fails, as it does without /proc, it looks up argv0, the path or the name on PATH under which the program was
+// called. If it cannot find argv0 either, its error wraps that of executable.
 func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {
@@ -97,8 +97,8 @@ func IsSameFile(a, b string) bool {
 }
 
 // FindOther looks on PATH for a program called name that is not a version of this program. It returns its path, or
-// "" if there is none. first reports whether a shell finds that program before this one. It is also true if PATH
-// has no version of this program under that name.
+// "" if it finds none. first reports whether a shell finds that program before this one. It is also true if PATH
+// has that program, but no version of this program under that name.
 func FindOther(name string) (path string, first bool) {
 	own, err := ExecutablePath()
 	if err != nil {

@@ -45,6 +45,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 		args[i] = "--run"
 	}
 	args = console.OrHelp(args)
+	// Users of charmcraft type its commands.
 	if err := refuseMissing(args); err != nil {
 		return console.Report(s.Err, err)
 	}

@@ -96,14 +96,14 @@ func outputWithin(ctx context.Context, s *script.State, program string, args ...
 }
 
 // awaitOutput is the command eventually. It runs the program repeatedly until its output matches REGEXP or,
-// with "!", no longer matches. It returns an error if this takes longer than DURATION.
+// with "!", does not match. It returns the last output, and an error if DURATION has ended without success.
 //
-// It runs the program at least five times for each second of DURATION, even if this takes longer. Otherwise a
-// host that was suspended would use up DURATION without a run.
+// Before it gives up, it runs the program at least five times for each second of DURATION, even if this takes
+// longer. Otherwise a host that was suspended would use up DURATION without a run.
 func awaitOutput(s *script.State, args []string) (out string, err error) {
 	const (
-		pause       = 50 * time.Millisecond
-		timePerTest = 200 * time.Millisecond
+		pause      = 50 * time.Millisecond
+		timePerRun = 200 * time.Millisecond
 	)
 	limit, err := time.ParseDuration(args[0])
 	if err != nil {
@@ -122,8 +122,8 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 	programArgs := args[3:]
 
 	end := time.Now().Add(limit)
-	minTests := int(limit/timePerTest) + 1
-	for tests := 0; time.Now().Before(end) || tests < minTests; tests++ {
+	minRuns := int(limit/timePerRun) + 1
+	for runs := 0; time.Now().Before(end) || runs < minRuns; runs++ {
 		// A program that fails also has output, and may succeed later.
 		out, _ = outputOf(s, program, programArgs...)
 		if want.MatchString(out) == mustMatch {
@@ -191,8 +191,9 @@ func without(lines, known []string) (remaining []string) {
 	return remaining
 }
 
-// formatJournal returns the journal's lines about the units, or about all units if none are given. It leaves out
-// a repeated line if the log has the same time for both.
+// formatJournal returns the journal of the units, or of all units if none are given. printJournal describes its lines.
+// Of several lines about the same event at the same time, formatJournal uses only the first, even if they give
+// different reasons of a failure.
 func formatJournal(lines, units []string) (journal string) {
 	seen := map[string]bool{}
 	for _, line := range lines {
@@ -288,7 +289,7 @@ func findCall(_ *script.State, args []string) (string, error) {
 		pattern = args[1]
 	}
 
-	// A program that was never called has no such file.
+	// A program that was never called has no file of calls.
 	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
 	want, err := regexp.Compile("(?m)" + pattern)
 	if err != nil {
@@ -302,8 +303,8 @@ func findCall(_ *script.State, args []string) (string, error) {
 }
 
 // runStub is the command stub. It deploys a stub, which is a service that plays the other side of a relation.
-// With set, the stub's units or the stub's application write settings instead. With saw, it returns an error
-// unless the stub has received settings.
+// With set or saw, it does not deploy: set makes the stub write settings, and saw returns an error unless the stub
+// has received the given settings.
 func runStub(s *script.State, args []string) (out string, err error) {
 	verb := args[0]
 	verbArgs := args[1:]
@@ -317,19 +318,19 @@ func runStub(s *script.State, args []string) (out string, err error) {
 		return callStub(s, verb, isApp, verbArgs[0], verbArgs[1], verbArgs[2:])
 	}
 
-	// Without a verb, the arguments are a name and pairs.
-	hasPairs := len(args)%2 == 1
-	if hasPairs && !isApp {
+	// Without a verb, the arguments are a name and any number of pairs.
+	isNameAndPairs := len(args)%2 == 1
+	if isNameAndPairs && !isApp {
 		return deployStub(s, args[0], args[1:])
 	}
 
 	return "", script.ErrUsage
 }
 
-// callStub makes the stub of the given name write settings, or checks that the stub has received them. The
-// argument verb is set or saw, and isApp is true for the application's settings, which only the stub's leader
-// writes. Otherwise each of the stub's units writes the settings. The elements of pairs are KEY=VALUE or, with
-// saw, also KEY.
+// callStub runs the verb set or saw on the stub of the given name. With set, each of the stub's units writes the
+// settings. If isApp is true, only the stub's leader writes them, as the application's settings. With saw, callStub
+// checks that the stub has received the settings from a unit or an application, or only from an application if
+// isApp is true. The elements of pairs are KEY=VALUE or, with saw, also KEY.
 func callStub(s *script.State, verb string, isApp bool, name, relation string, pairs []string) (string, error) {
 	setArgs := append([]string{"--relation", relation}, pairs...)
 	switch {
@@ -378,8 +379,8 @@ func unitDirs(service string) []string {
 	return dirs
 }
 
-// deployStub writes and deploys a charm that plays the other side of the charm under test. The argument
-// relations contains pairs of a role (provides, requires or peers) and RELATION:INTERFACE.
+// deployStub writes a charm that plays the other side of the charm under test, and deploys it as a service called
+// name. The argument relations contains pairs of a role (provides, requires or peers) and RELATION:INTERFACE.
 func deployStub(s *script.State, name string, relations []string) (string, error) {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
 	metadata := "name: stub\nsummary: A stub for one side of a relation\ndescription: Writes the settings that a test gives it, and records the settings that it receives.\nhook-dialect: modern\n"
@@ -398,6 +399,7 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 		}
 	}
 
+	// Without relations, the directory is still missing, and writeProgram creates it.
 	if err := writeProgram(filepath.Join(dir, "metadata.yaml"), metadata); err != nil {
 		return "", err
 	}

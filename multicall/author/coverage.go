@@ -36,8 +36,9 @@ func (t touched) add(kind, name string) {
 	}
 }
 
-// findTouchable returns all parts of the charm that a test can touch. A charm's hooks are those that have a
-// file in hooks/, or whose name is in the source of the charm's main program.
+// findTouchable returns all parts of the charm that a test can touch. A hook counts if it has a file in hooks/, or
+// if the program dispatch, or a Python file in src/ or a subdirectory of src/, has its name in double quotes, or with
+// underscores after "on.".
 func (a *author) findTouchable(dir string) (touched, error) {
 	read, err := charm.ReadDir(dir)
 	if err != nil {
@@ -75,8 +76,8 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	return all, nil
 }
 
-// findTouched returns the parts in all that the script has touched: hooks and actions that have begun,
-// relations of which a hook has begun, and options to which the script gives a value.
+// findTouched returns the parts in all that the script has touched: hooks and actions that the charm's units have
+// begun, relations of which a hook has begun, and options to which the script gives a value.
 func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	found := touched{}
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
@@ -178,8 +179,8 @@ func (t touched) takeTouched(out []byte) (beforeReport []byte) {
 	return out[:begin]
 }
 
-// printCoverage prints how many of all parts of the charm the tests have touched, and a line for each part that
-// they have not touched.
+// printCoverage prints for each kind how many of the parts in all are also in covered, and then a line for each
+// part that is not.
 func printCoverage(w io.Writer, all, covered touched) {
 	var counts, missed []string
 	for _, kind := range kinds {

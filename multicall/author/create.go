@@ -44,8 +44,8 @@ func (r *relation) UnmarshalText(text []byte) error {
 // Function returns the relation's name as a part of the name of a Python function.
 func (r relation) Function() string { return strings.ReplaceAll(r.Name, "-", "_") }
 
-// Run writes the directory of a new charm. It writes nothing if the directory exists, and removes the directory
-// after an error.
+// Run creates the directory of a new charm. It returns an error, and writes nothing, if the directory exists. If it
+// cannot write the charm, or the charm cannot be deployed, it removes the directory that it has created.
 func (c createCmd) Run(a *author) error {
 	// A new subordinate charm has a relation host.
 	seen := map[string]bool{"host": c.Subordinate}

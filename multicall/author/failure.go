@@ -57,15 +57,15 @@ type frame struct {
 // both if it cannot find them.
 type traceFunc func(unit, hook, failure string) (place, command string)
 
-// describeEnds reads lines of the log, and returns a sorted list of descriptions of hooks. It describes each
-// hook that has failed, with the file and line where the hook ended. It also describes each hook that is
-// still running, with its present command and its duration until now.
+// describeEnds reads lines of the log, and returns a sorted list of descriptions of hooks, without repeats. It
+// describes each hook that has failed, with the file and line where the hook ended if they are known. It also
+// describes each hook that is still running, with its duration until now and its current command if one is found.
 //
 // The argument tools contains the names of the hook tools. describeEnds calls trace for a failed hook that
 // has printed no place.
 func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends []string) {
 	running := map[string]*hookRun{} // by unit
-	// A line that the log repeats counts once.
+	// Equal lines in a row count once.
 	for _, line := range slices.Compact(lines) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil {
@@ -126,8 +126,8 @@ func (r *hookRun) findCause(hook, failure string, tools []string, trace traceFun
 }
 
 // readOutput reads a line that the hook has printed. It keeps the last place in the charm that a traceback or a
-// shell's message names, the reason that follows, and the places of the last traceback. It also keeps the last
-// line of stderr before that traceback, and notes whether the traceback ends in Python's module that runs
+// shell's message names, the reason that follows, and the places since the last traceback began. It also keeps the
+// last line of stderr before that traceback, and notes whether the traceback ends in Python's module that runs
 // programs.
 func (r *hookRun) readOutput(line string) {
 	// This line of a traceback names a file, which need not belong to the charm.
@@ -150,7 +150,7 @@ func (r *hookRun) readOutput(line string) {
 		r.reason = m[4]
 		r.frames = append(r.frames, frame{place: r.place})
 	case strings.HasPrefix(line, " ") || r.place == "":
-		// In a traceback, the line of code follows its place.
+		// In a traceback, the line of code follows its place. A line before any place is not a reason.
 		if last >= 0 && r.frames[last].code == "" {
 			r.frames[last].code = line
 		}
@@ -167,7 +167,8 @@ var failedProgram = sync.OnceValue(func() *regexp.Regexp {
 
 // blameCaller changes the place of a failed call of a program to the innermost line of the traceback that
 // names the program. The last line of the traceback is often in a helper function of the charm that calls all
-// programs. If the exception does not name a program, blameCaller looks for a line that names a hook tool.
+// programs. If the exception does not name a program, blameCaller looks for a line that names a hook tool. The place
+// stays if there is no such line, or if the traceback does not end in a call of a program.
 func (r *hookRun) blameCaller(tools []string) {
 	if !r.inProgram {
 		return

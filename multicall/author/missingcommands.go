@@ -21,7 +21,7 @@ type missing struct {
 // publishesNothing is the reason why charm does not have the commands that use the store.
 const publishesNothing = "bijou does not publish charms, and deploys them from their directories"
 
-// missingCommands returns all commands of charmcraft that charm does not have.
+// missingCommands returns the commands of charmcraft that charm does not have.
 func missingCommands() []missing {
 	return []missing{
 		{commands: "init new", why: "the command has a different name here", instead: "charm create NAME --lang python"},
@@ -65,8 +65,8 @@ func (m missing) advise(words []string) string {
 }
 
 // givenNameAndDir returns the values of --name and --project-dir, or "" if they are not given. Without
-// --project-dir, dir is the first word that is not an option. It ignores a value unless every shell reads the
-// value as one word.
+// --project-dir, dir is the first word that is neither an option nor the value of one. It ignores values and words
+// with characters that can be special in a shell.
 func givenNameAndDir(words []string) (name, dir string) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -106,7 +106,8 @@ func charmName(dir string) string {
 	return strings.TrimSuffix(filepath.Base(dir), ".charm")
 }
 
-// charmDir returns the directory as an argument of juju and charm, or the current one if dir is empty.
+// charmDir returns the directory as an argument of juju and charm. It returns the current directory if dir is empty,
+// or looks like a packed charm or a library.
 func charmDir(dir string) string {
 	switch {
 	case dir == "":

@@ -20,10 +20,11 @@ type proofCmd struct {
 	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text or json; default text."`
 }
 
-// Run prints the findings, each with FILE:LINE first, which editors can follow. With --fix, it first fixes
-// faults, and also prints the changes. As text, it prints nothing for a charm without findings.
+// Run prints the findings. As text, each begins with FILE:LINE, which editors can follow, and Run prints nothing for a
+// charm without findings. With --fix, it first fixes faults, and also prints the changes. It returns an error with
+// ExitFailure if a finding is an error or, with --strict, a warning.
 func (c proofCmd) Run(a *author) error {
-	// failure does not prevent the findings from being printed. Run returns it afterwards.
+	// If --fix fails, Run still prints the findings, and then returns the failure.
 	var fixed []proof.Finding
 	var failure error
 	if c.Fix {
@@ -33,6 +34,7 @@ func (c proofCmd) Run(a *author) error {
 	findings, err := proof.Check(c.Dir, a.parts.Rules)
 	findings = append(fixed, findings...)
 	if err != nil {
+		// The directory cannot be opened. With --fix, failure is the same error.
 		return console.Hint(err, "give the directory that has the charm's metadata.yaml or charmcraft.yaml")
 	}
 

@@ -45,10 +45,11 @@ func Prepare(cmd *exec.Cmd, network bool) {
 	}
 }
 
-// Enter isolates this process from the host. The process must be a command that Prepare has prepared, and
-// network must have the same value as for Prepare. The directory dir becomes a directory in memory, and all
-// writes elsewhere go to a layer over the host's files. Enter returns the files of the host that the process
-// cannot see, each with the reason. After an error the process is only partly isolated, and must exit.
+// Enter isolates this process from the host, as the package comment describes. The process must be a command that
+// Prepare has prepared, and network must have the same value as for Prepare. The directory dir becomes a directory in
+// memory, which also keeps the changes to the host's files. A directory for which this is impossible becomes
+// read-only. Enter returns the files and directories that it could not make visible, each with the reason. After an
+// error the process is only partly isolated, and must exit.
 func Enter(dir string, network bool) (unseen []string, err error) {
 	// The first process of a new PID namespace has the PID 1.
 	if os.Getpid() != 1 {
@@ -86,8 +87,8 @@ func Exec(path string, argv []string) error {
 	return unix.Exec(path, argv, os.Environ())
 }
 
-// Written returns a line for each file outside of dir that was written or removed since Enter(dir). The line
-// of a removed file ends with "(removed)". Written leaves out Python's caches.
+// Written returns a line for each file that was written or removed since Enter(dir) in a directory with an overlay.
+// The line of a removed file or directory ends with "(removed)". Written leaves out Python's caches.
 func Written(dir string) (lines []string, err error) {
 	root := filepath.Join(dir, "written")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -19,7 +19,7 @@ type layout struct {
 	unseen []string // files that the processes cannot see, with the reasons
 }
 
-// build mounts the tree, and makes it the root of this process.
+// build mounts the tree that isolated processes see, and makes it the root of this process.
 func (l *layout) build() error {
 	// Otherwise the host would see the following mounts.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -66,9 +66,10 @@ func enterRoot(root string) error {
 	return os.Chdir("/")
 }
 
-// lay makes target a writable view of the directory path: an overlay of the directory, and one of each mount
-// below the directory. The directories /proc, /sys and /dev get special views. If a directory with mounts
-// below it cannot have an overlay, as for users other than root, lay makes a view of each of its entries.
+// lay makes target a view of the directory path: a writable overlay of the directory, and one of each mount below
+// the directory. A path that cannot have an overlay gets the view of layOther. But if a directory with mounts below
+// it cannot have an overlay, as for users other than root, lay makes a view of each of its entries. It does the same
+// for the root directory. The directories /proc, /sys and /dev get special views.
 func (l *layout) lay(path, target string) error {
 	switch path {
 	case l.dir:
@@ -191,8 +192,9 @@ func (l *layout) tryLayOther(path, target string) error {
 	return nil
 }
 
-// layFile mounts a writable copy of a file at target. It reads the whole file, since such files are small,
-// for example a container's /etc/hosts. If this user must not read the file, layFile notes that in l.unseen.
+// layFile mounts a writable copy of a file at target. It reads the whole file, since such files are usually small,
+// for example a container's /etc/hosts. If this user must not read the file, layFile mounts nothing, and notes that
+// in l.unseen.
 func (l *layout) layFile(path, target string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) {
@@ -234,6 +236,7 @@ func (l *layout) overlay(path, target string) error {
 	}
 
 	upper := filepath.Join(l.dir, "written", path)
+	// Because of .work, the work directory of a mount below path is not inside this one.
 	work := filepath.Join(l.dir, "work", path, ".work")
 
 	if err := makeDirectory(upper, info.Mode()); err != nil {
@@ -319,8 +322,8 @@ func mountDevices(target string) error {
 	return nil
 }
 
-// showReadOnly mounts the directory or file path read-only at target, with all mounts below path. If target
-// is path itself, it becomes read-only.
+// showReadOnly mounts the directory path read-only at target, with all mounts below path. If target is path itself,
+// which can then also be a file, path becomes read-only.
 func showReadOnly(path, target string) error {
 	if path != target {
 		if err := os.MkdirAll(target, 0o755); err != nil {

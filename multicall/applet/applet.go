@@ -2,7 +2,6 @@
 package applet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -107,7 +106,11 @@ func FindOther(name string) (path string, first bool) {
 
 	first = true
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		found, err := exec.LookPath(filepath.Join(cmp.Or(dir, "."), name))
+		path := filepath.Join(dir, name)
+		if !strings.Contains(path, "/") {
+			path = "./" + path // LookPath looks for a bare name on PATH
+		}
+		found, err := exec.LookPath(path)
 		if err != nil {
 			// There is no such program in this directory.
 			continue

@@ -95,10 +95,12 @@ func Written(dir string) (lines []string, err error) {
 		if err != nil {
 			return err
 		}
-		if d.Name() == "__pycache__" {
+		isCache := d.Name() == "__pycache__"
+		switch {
+		case isCache && d.IsDir():
 			return fs.SkipDir
-		}
-		if d.IsDir() {
+		case isCache, d.IsDir():
+			// The mark of a removed cache is not a directory. SkipDir would skip the files beside it.
 			return nil
 		}
 

@@ -192,20 +192,27 @@ func (l *layout) tryLayOther(path, target string) error {
 	return nil
 }
 
-// layFile mounts a writable copy of a file at target. It reads the whole file, since such files are usually small,
-// for example a container's /etc/hosts. If this user must not read the file, layFile mounts nothing, and notes that
-// in l.unseen.
+// maxFileCopy is the size, in bytes, above which a file has no copy, since copies are in memory. The files are usually
+// small, for example a container's /etc/hosts, but /swapfile is not.
+const maxFileCopy = 16 << 20
+
+// layFile mounts a writable copy of a file at target. If the file is larger than maxFileCopy, or if this user must not
+// read it, layFile mounts nothing, and notes that in l.unseen.
 func (l *layout) layFile(path, target string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() > maxFileCopy {
+		l.unseen = append(l.unseen, fmt.Sprintf("%s: it has %d bytes; the limit is %d", path, info.Size(), maxFileCopy))
+		return nil
+	}
+
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) {
 		l.unseen = append(l.unseen, err.Error())
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-
-	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}

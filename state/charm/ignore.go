@@ -66,8 +66,8 @@ func readIgnoreRules(root *os.Root) (ignoreRules, error) {
 // match reports whether the rules leave out a file or directory. The caller must also leave out all files
 // below such a directory.
 func (r ignoreRules) match(name string, isDir bool) bool {
-	// The last matching rule decides, so the author's rules come after the defaults.
-	// Clip makes append copy the defaults.
+	// The last matching rule decides, so the author's rules come after the defaults. They do not apply to files
+	// that are needed. Clip makes append copy the defaults.
 	rules := r.defaults
 	if !isNeeded(name) {
 		rules = append(slices.Clip(r.defaults), r.own...)

@@ -26,7 +26,8 @@ func newLinkResolver(links map[string]string, tools []string) *linkResolver {
 	return &linkResolver{links: links, tools: tools, steps: 2_000_000}
 }
 
-// checkLinks returns an error for the first symlink, by name, that points outside the charm or is part of a loop.
+// checkLinks returns an error for the first symlink, by name, that resolve cannot follow. It does not check the
+// symlinks of hook tools.
 func (r *linkResolver) checkLinks() error {
 	for _, name := range slices.Sorted(maps.Keys(r.links)) {
 		// The target in the archive does not matter, since Unpack replaces it.
@@ -52,7 +53,8 @@ var (
 
 // resolve follows all symlinks in the name, and returns the path to which the name leads. The path need not
 // exist, since a hook may create it. If the path leads to the symlink of a hook tool, resolve returns that
-// symlink's path. It returns an error if the name leads out of the charm or into a loop.
+// symlink's path. It returns an error if the name leads out of the charm, into a loop or through too many
+// symlinks, if a symlink's target is not a path, or if a path becomes too long.
 func (r *linkResolver) resolve(name string) (string, error) {
 	reached := "." // the path without symlinks that the parts so far lead to
 	rest := strings.Split(name, "/")

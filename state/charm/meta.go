@@ -69,6 +69,7 @@ func (raw *metaYAML) merge(data []byte) error {
 		return err
 	}
 
+	// One modern key is enough to recognize a newer charm, so the first one stays.
 	raw.modern = cmp.Or(raw.modern, modernKey(keys))
 	return nil
 }
@@ -131,7 +132,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 		strings.Join(signs, ", "))
 }
 
-// checkFields checks the fields that are not about relations.
+// checkFields checks the name, the series, the resources, the names of storages and the key revision.
 func (m *Meta) checkFields() error {
 	if m.Name == "" {
 		return errors.New("the charm has no name")
@@ -156,8 +157,8 @@ func (m *Meta) checkFields() error {
 	return nil
 }
 
-// addRelations adds the declared relations in the order of their names, so that a charm with several errors
-// always gets the same error.
+// addRelations checks the declared relations and adds them to m.Declared, by role and then by name, so that a
+// charm with several errors always gets the same error. It also returns the error of checkSubordinate.
 func (m *Meta) addRelations(raw *metaYAML) error {
 	m.Declared = make(map[string]Relation)
 

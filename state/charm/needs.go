@@ -65,7 +65,8 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	)
 }
 
-// unmet returns the parts of an assumption that do not hold for the version of Juju that the charm sees.
+// unmet returns the parts of an assumption that do not hold for jujuVersion, the version of Juju that the charm
+// sees. The entries of an all-of are separate parts, and an any-of is one part.
 func (a Assumption) unmet(jujuVersion string) (texts []string) {
 	for _, part := range a.AllOf {
 		texts = append(texts, part.unmet(jujuVersion)...)
@@ -81,10 +82,11 @@ func (a Assumption) unmet(jujuVersion string) (texts []string) {
 	return texts
 }
 
-// isFeatureMet reports whether this version of Juju has the feature that a text of assumes names, such as
-// "juju >= 3.1" or "juju < 4". The only feature is juju. bijou does not have other features, such as k8s-api.
+// isFeatureMet reports whether jujuVersion has the feature that a text of assumes names, such as "juju >= 3.1"
+// or "juju < 4". The only feature is juju. bijou does not have other features, such as k8s-api.
 func isFeatureMet(text, jujuVersion string) bool {
 	parts := assumptionPattern().FindStringSubmatch(text)
+	// The version in the key min-juju-version has not been checked, and can be invalid.
 	if len(parts) == 0 {
 		return false
 	}
@@ -107,6 +109,7 @@ func isFeatureMet(text, jujuVersion string) bool {
 // String returns the assumption in one line.
 func (a Assumption) String() string {
 	var texts []string
+	// At most one of the two lists has entries; see UnmarshalYAML.
 	for _, part := range append(a.AnyOf, a.AllOf...) {
 		texts = append(texts, part.String())
 	}
@@ -143,8 +146,9 @@ type Storage struct {
 	Size     int64  `json:"size,omitempty"`     // minimum size in MiB; 0 for any size
 }
 
-// UnmarshalYAML reads a storage of metadata.yaml. The key `multiple: {range: ...}` has a value such as "0-",
-// "1-3", "2" or "2+". Without this key a unit has one such storage. Without a type, the storage is a file system.
+// UnmarshalYAML reads a storage of metadata.yaml. The range in `multiple: {range: ...}` is a text such as "0-",
+// "1-3", "2" or "2+". Without a range, a unit has exactly one such storage. Without the key type, the storage
+// is a file system.
 func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	raw := struct {
 		Type     string
@@ -195,7 +199,8 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// parseStorageRange parses the minimum and maximum number of storages of a unit. The maximum 0 means any number.
+// parseStorageRange parses a range such as "1-3": the minimum and maximum number of storages of a unit. The
+// maximum 0 means any number. ok is false if the range is invalid, and the numbers then have no meaning.
 func parseStorageRange(text string) (minimum, maximum int, ok bool) {
 	first, last, isRange := strings.Cut(strings.TrimSuffix(text, "+"), "-")
 	minimum, err := strconv.Atoi(first)
@@ -282,7 +287,7 @@ var countPattern = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", with the parts in any order. It returns an error
-// for a second pool, size or count.
+// for an invalid name or part, for a second pool, size or count, and for a count above maxDirectiveCount.
 func ParseDirective(text string) (name string, d Directive, err error) {
 	name, rest, given := strings.Cut(text, "=")
 	if !storageName().MatchString(name) {
@@ -383,7 +388,7 @@ func parseSize(text string) (int64, error) {
 		return 0, err
 	}
 
-	// Each unit is 1024 times the one before it. Without a unit, the size is in MiB.
+	// The result is in MiB, so the scale of M is 1. Each other unit is 1024 times the one before it.
 	scale := int64(1) << (10 * strings.Index("MGTP", parts[2]))
 	return int64(n * float64(scale)), nil
 }

@@ -37,8 +37,8 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 
 // ParseYAML reads the values of an operator's file, in YAML or JSON. The options are at the top of the file,
 // below the service's name, or in the form that `juju config` prints. A string option gets the text as it was
-// written. null means unset, and is returned as nil. For a value of the wrong type, the error names the
-// option, the value and the type.
+// written. null means unset, and is returned as nil. Unless the option is a string, an empty text means the
+// same. For a value of the wrong type, the error names the option, the value and the type.
 func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
 	var nodes map[string]yaml.Node
 	if err := unmarshalStrict(data, &nodes); err != nil {
@@ -108,9 +108,9 @@ func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromNode(n) })
 }
 
-// servicePart returns the options below the service's name, or all options if there is no such section. It
-// returns an error if the file has only sections for other services. An option with the service's name has a
-// scalar value, so it is not confused with a section.
+// servicePart returns the options below the service's name. It returns all options if service is empty, or if
+// the file has no such section. It returns an error if the file has only sections for other services. An option
+// with the service's name has a scalar value, so it is not confused with a section.
 func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
 	if service == "" {
 		return nodes, nil
@@ -118,7 +118,7 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 
 	node, hasEntry := nodes[service]
 	if !hasEntry {
-		if len(nodes) > 0 && c.isOfOthers(nodes) {
+		if len(nodes) > 0 && c.hasOnlyOtherSections(nodes) {
 			return nil, fmt.Errorf("the file has no section for %q, only for: %s",
 				service, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "))
 		}
@@ -140,9 +140,9 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 	return part, nil
 }
 
-// isOfOthers reports whether a file has only sections for other services. A section is a mapping, while an
-// option is not.
-func (c *Config) isOfOthers(nodes map[string]yaml.Node) bool {
+// hasOnlyOtherSections reports whether a file has only sections for other services. A section is a mapping,
+// while an option is not.
+func (c *Config) hasOnlyOtherSections(nodes map[string]yaml.Node) bool {
 	for name, node := range nodes {
 		if _, isOption := c.Options[name]; isOption || node.Kind != yaml.MappingNode {
 			return false
@@ -173,7 +173,7 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// coerce does what [Config.Coerce] does, for this option.
+// coerce converts a value from JSON or Go to the option's type, as [Config.Coerce] does. nil stays nil.
 func (o Option) coerce(value any) (any, error) {
 	switch v := value.(type) {
 	case nil:
@@ -262,7 +262,8 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	return o.fromText(n.Value)
 }
 
-// fromText parses a text as a value of the option's type.
+// fromText parses a text as a value of the option's type. It returns an error if the text is not such a value,
+// or if it is a string that cannot be passed to a hook.
 func (o Option) fromText(text string) (any, error) {
 	switch o.Type {
 	case Int:

@@ -54,14 +54,16 @@ type relationYAML struct {
 	Limit     intYAML
 }
 
-// UnmarshalYAML reads a relation in both forms: an interface's name, or a mapping. It does not decode the
-// mapping as a whole, since each decoder counts the expansion of aliases from zero.
+// UnmarshalYAML reads a relation in either form: an interface's name, or a mapping. It ignores unknown keys of
+// the mapping, and also <<, which merges other mappings.
 func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		r.Interface = n.Value
 		return nil
 	case yaml.MappingNode:
+		// n.Decode would merge mappings behind aliases. yaml.v3 limits the use of aliases, but each call of
+		// Decode counts it from zero. A file with many relations could therefore exceed the limit.
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if err := r.setField(n.Content[i].Value, n.Content[i+1]); err != nil {
 				return err
@@ -73,7 +75,7 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	return fmt.Errorf("line %d: a relation must be the name of an interface, or a mapping with the key \"interface\"", n.Line)
 }
 
-// setField sets the field with the key of a mapping. It ignores unknown keys.
+// setField decodes the value into the field that the key of a mapping names. It ignores unknown keys.
 func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	switch key {
 	case "interface":
@@ -89,7 +91,7 @@ func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	return nil
 }
 
-// toRelation checks an endpoint of metadata.yaml, and returns it with Juju's defaults.
+// toRelation checks a relation of metadata.yaml, and returns it. A relation without a scope is global.
 func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	rel := Relation{
 		Name:      name,
@@ -122,10 +124,10 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	return rel, nil
 }
 
-// checkReserved returns an error for the name "juju" and for names that begin with "juju-". They are reserved
-// for relations that every service provides. A subordinate can use such a name to require its principal's
-// relation. Charms whose own names begin with "juju-" belong to Juju, and can use all of these names except
-// juju-info.
+// checkReserved returns an error for a relation whose name is reserved: "juju", or a name that begins with
+// "juju-". Such names are for relations that every service provides. A subordinate can use them to require its
+// principal's relation. Interfaces with such names are also reserved: a charm can only require them. Charms whose
+// own names begin with "juju-" belong to Juju. Of their relations, checkReserved checks only juju-info.
 func (r Relation) checkReserved(m *Meta) error {
 	if strings.HasPrefix(m.Name, "juju-") && r.Name != JujuInfo {
 		return nil

@@ -31,8 +31,8 @@ var ErrNotInRepository = errors.New("no such charm in the repository")
 
 // Find returns the charm that ref names. If several charms match, it returns the charm with the greatest
 // revision. Among charms with that revision, it prefers a charm directly in the repository to a charm in a
-// series' directory, and then the first by path. If no charm matches, it returns ErrNotInRepository, with the
-// errors of all charms in the repository that could not be read.
+// series' directory, then the first series' directory, and then the first charm by path. If no charm matches, it
+// returns ErrNotInRepository, with the errors of all charms in the repository that could not be read.
 func (r Repository) Find(ref Ref) (Found, error) {
 	found, broken, err := r.findAll(ref)
 	if err != nil {
@@ -190,8 +190,8 @@ func (r Ref) String() string {
 	return text
 }
 
-// ParseRef parses NAME, SERIES/NAME, local:NAME or local:SERIES/NAME, each with or without -REVISION. For
-// other schemes it returns an error with advice.
+// ParseRef parses NAME, SERIES/NAME, local:NAME or local:SERIES/NAME, each with or without -REVISION. Without it,
+// the ref's Revision is -1. For schemes other than local it returns an error with advice.
 func ParseRef(s string) (_ Ref, err error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, ":"); ok {

@@ -46,6 +46,7 @@ func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
 		return err
 	}
 
+	// These are the fields with the YAML key "-". number.FromYAML keeps their numbers as they were written.
 	var values struct{ Default, Enum, Minimum, Maximum yaml.Node }
 	if err := n.Decode(&values); err != nil {
 		return err
@@ -68,7 +69,7 @@ func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// decodeEnum reads the keyword enum. It returns nil if the keyword is absent.
+// decodeEnum reads the keyword enum. It returns nil if the keyword is absent or null.
 func decodeEnum(n *yaml.Node) ([]any, error) {
 	value, err := number.FromYAML(n)
 	if err != nil {
@@ -85,7 +86,7 @@ func decodeEnum(n *yaml.Node) ([]any, error) {
 	return list, nil
 }
 
-// decodeLimit reads the keyword minimum or maximum. It returns "" if the keyword is absent.
+// decodeLimit reads the keyword minimum or maximum. It returns "" if the keyword is absent or null.
 func decodeLimit(n *yaml.Node) (json.Number, error) {
 	value, err := number.FromYAML(n)
 	if err != nil {
@@ -118,8 +119,8 @@ func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// checkSchema checks the schema itself. at is the schema's path in the action's parameters, for errors. depth is
-// the number of schemas that contain this one.
+// checkSchema checks the types, the pattern and the depth of the schema and of all schemas in it. at is the schema's
+// path in the action's parameters, for errors. depth is the number of schemas that contain this one.
 func (s Schema) checkSchema(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
@@ -251,8 +252,8 @@ func (s Schema) checkList(at string, v []any) error {
 	return nil
 }
 
-// checkDictionary checks the values of an object against the schema. It does not report a missing parameter that has
-// a default, since completeDictionary adds the default later.
+// checkDictionary checks the keys and values of a dictionary against the schema. It does not report a missing
+// parameter that has a default, since completeDictionary adds the default later.
 func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range s.Required {
 		if _, given := v[name]; !given && s.Properties[name].Default == nil {
@@ -277,7 +278,8 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-// complete returns a copy of the value with defaults in its dictionaries, and with integers in plain digits.
+// complete returns the value with defaults in its dictionaries, and with plain digits in numbers of type integer.
+// It does not change the given value.
 func (s Schema) complete(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -305,7 +307,8 @@ func (s Schema) completeList(list []any) []any {
 	return full
 }
 
-// completeDictionary returns the dictionary with defaults for the values that are not given.
+// completeDictionary returns a copy of the dictionary with complete values, and with defaults for the values
+// that are not given.
 func (s Schema) completeDictionary(v map[string]any) map[string]any {
 	full := map[string]any{}
 	maps.Copy(full, v)

@@ -29,7 +29,8 @@ var ErrChecksum = errors.New("checksum differs")
 //
 // It writes nothing outside dir. It keeps permissions, but makes hooks and programs executable, files without
 // permissions readable, and directories accessible to their owner. Everything is synced when it returns.
-// After an error it removes dir. With opts.Scratch it does not sync, and its errors do not name dir.
+// If it fails after it created dir, it removes dir. With opts.Scratch it does not sync, and does not add dir to
+// errors.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
 	defer func() {
 		if err != nil && !opts.Scratch {
@@ -53,7 +54,8 @@ func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 }
 
 // ReadPacked reads the charm in the archive at path, after the checks of [CheckArchive]. Unless dir is empty, it
-// also unpacks the archive into dir, as [Unpack] does with Scratch.
+// also unpacks the archive into dir, as [Unpack] does with Scratch. If it cannot read the charm after that, dir
+// stays. tools are the names of the hook tools.
 func ReadPacked(path, dir string, tools []string) (*Charm, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -78,8 +80,8 @@ func ReadPacked(path, dir string, tools []string) (*Charm, error) {
 	return ReadArchive(file, info.Size())
 }
 
-// ReadPackedFile reads a file of YAML in the archive of a charm or bundle at path. It follows symlinks within the
-// archive.
+// ReadPackedFile reads a file of at most MaxYAML bytes in the archive of a charm or bundle at path. It follows
+// symlinks within the archive. It returns fs.ErrNotExist if the archive does not have the file.
 func ReadPackedFile(path, name string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -134,7 +136,7 @@ func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archive
 	return t, resolver, nil
 }
 
-// unpack checks an archive, and unpacks it into a new directory, which it removes if it fails.
+// unpack checks an archive, creates dir and unpacks the archive into it. If unpacking fails, it removes dir.
 func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits) error {
 	if opts.SHA256 != "" {
 		if err := Verify(r, size, opts.SHA256); err != nil {
@@ -150,6 +152,7 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 		return err
 	}
 	if err := unpackInto(dir, t, resolver, opts); err != nil {
+		// InFolder adds dir to an error with a relative path. With Scratch, dir is not added; see Unpack.
 		if !opts.Scratch {
 			err = osutil.InFolder(err, dir)
 		}
@@ -168,7 +171,7 @@ func unpackInto(dir string, t *archiveTree, resolver *linkResolver, opts UnpackO
 	}
 	defer root.Close()
 
-	u := &unpacker{root: root, links: resolver, toolsDir: opts.ToolsDir, limits: t.limits}
+	u := &unpacker{root: root, resolver: resolver, toolsDir: opts.ToolsDir, limits: t.limits}
 	entries := t.sortedEntries()
 	// Many files are synced faster by one sync of the file system, below.
 	u.syncEach = !opts.Scratch && len(entries) <= maxSyncedFiles
@@ -205,7 +208,7 @@ const maxSyncedFiles = 200
 type unpacker struct {
 	root     *os.Root
 	syncEach bool // whether each file is synced separately
-	links    *linkResolver
+	resolver *linkResolver
 	toolsDir string
 	written  int64 // bytes written so far; the sizes in an archive's list cannot be trusted
 	limits   limits
@@ -218,8 +221,8 @@ func (u *unpacker) createEntry(e entry) error {
 	case fs.ModeDir:
 		return u.root.Mkdir(e.name, 0o700)
 	case fs.ModeSymlink:
-		target := u.links.links[e.name]
-		if u.links.isTool(e.name) {
+		target := u.resolver.links[e.name]
+		if u.resolver.isTool(e.name) {
 			target = filepath.Join(u.toolsDir, path.Base(e.name))
 		}
 		return u.root.Symlink(target, e.name)
@@ -228,7 +231,7 @@ func (u *unpacker) createEntry(e entry) error {
 	return u.writeFile(e)
 }
 
-// writeFile writes one file. It returns an error if all files together exceed the limit.
+// writeFile writes one file. It returns an error if the files written so far exceed the limit for all files.
 func (u *unpacker) writeFile(e entry) (err error) {
 	r, err := e.zip.Open()
 	if err != nil {
@@ -237,7 +240,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	defer r.Close()
 
 	if e.mode&0o111 != 0 {
-		// A child would inherit the open file, and the program could not be executed.
+		// A child process would inherit the open file, and the program could not be executed.
 		defer osutil.BlockForks()()
 	}
 	f, err := u.root.OpenFile(e.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

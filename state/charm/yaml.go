@@ -21,8 +21,8 @@ func unmarshalCharm(data []byte, target any) error {
 	return unmarshalDocument(data, target, dropDuplicateKeys)
 }
 
-// unmarshalPart does what unmarshalCharm does. If key is not empty, it reads only the part of the file under
-// the key. charmcraft.yaml has the contents of other files in parts with such keys.
+// unmarshalPart reads a file of a charm, as unmarshalCharm does. If key is not empty, it reads only the part of
+// the file under the key. charmcraft.yaml has the contents of other files in parts with such keys.
 func unmarshalPart(data []byte, key string, target any) error {
 	if key == "" {
 		return unmarshalCharm(data, target)
@@ -60,7 +60,8 @@ func unmarshalDocument(data []byte, target any, change func(*yaml.Node)) error {
 	return DecodeYAML(doc, target)
 }
 
-// parseDocument parses one YAML document. It returns nil if the document is empty.
+// parseDocument parses one YAML document. It returns nil if the document is empty. It returns an error for a
+// second document that is not empty.
 func parseDocument(data []byte) (*yaml.Node, error) {
 	docs, err := ParseYAML(data)
 	if err != nil {
@@ -107,7 +108,8 @@ func recoverParser(err *error) {
 	}
 }
 
-// ParseYAML parses the YAML documents of a file of at most MaxYAML bytes. It leaves out empty documents.
+// ParseYAML parses the YAML documents of a file of at most MaxYAML bytes. It leaves out documents that are empty
+// or null. It returns an error if a dictionary has more than maxKeys keys.
 func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 	if len(data) > MaxYAML {
 		return nil, fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
@@ -154,7 +156,8 @@ func checkKeys(n *yaml.Node) error {
 	return nil
 }
 
-// dropDuplicateKeys keeps only the last entry for each key, as Python's YAML does.
+// dropDuplicateKeys keeps only the last entry for each plain key, as Python's YAML does. It does so in all
+// dictionaries of the node, and compares the keys' texts.
 func dropDuplicateKeys(n *yaml.Node) {
 	for _, child := range n.Content {
 		dropDuplicateKeys(child)
@@ -209,12 +212,14 @@ var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // describeMismatch translates an error of yaml.v3, which typeMismatch has matched, into the words of
-// Option.typeError.
+// Option.typeError: "cannot unmarshal !!seq into string" becomes "a list is not a string".
 func describeMismatch(complaint string) string {
-	part := typeMismatch().FindStringSubmatch(complaint)
-	given := strconv.Quote(part[2])
-	goType := part[3]
-	switch part[1] {
+	groups := typeMismatch().FindStringSubmatch(complaint)
+	tag := groups[1]
+	given := strconv.Quote(groups[2])
+	goType := groups[3]
+
+	switch tag {
 	case "seq":
 		given = "a list"
 	case "map":

@@ -55,7 +55,7 @@ func ParseChannelFrom(followed, text string) (string, error) {
 		// TRACK/RISK or TRACK/RISK/BRANCH
 		return text, nil
 	case n == 1:
-		// TRACK
+		// TRACK, which gets the risk stable
 		return text + "/" + DefaultChannel, nil
 	}
 

@@ -184,7 +184,8 @@ func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error)
 // second for the bases that exist, and the third for one of these bases.
 const maxRounds = 3
 
-// Resolve implements [Source]. Its requests contain all wishes that have no answer yet.
+// Resolve implements [Source]. It queries the store up to maxRounds times: first for all wishes, and then for
+// those that nextWish replaces. It then looks up the wished revisions of resources.
 func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 	answers := make([]Answer, len(wishes))
 	pending := map[int]Wish{} // the wishes to send next, by their index in wishes
@@ -230,6 +231,7 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	noRelease, isNoRelease := errors.AsType[*NoReleaseError](err)
 	acceptsOnlyBase := wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther
+	// A base has no effect on a wish for a revision, so a different base cannot help.
 	if !isNoRelease || wished.Revision > 0 || acceptsOnlyBase {
 		return sent, false
 	}
@@ -237,8 +239,8 @@ func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	// A channel that is only a risk is in the charm's default track, which only the store knows. The error
 	// for a wish without a base lists the bases of that channel.
 	if sent.Base.Name != "" && len(noRelease.Default) == 0 {
-		isFirst := sent.Base.String() == wished.Base.String()
-		if !isFirst {
+		hasWishedBase := sent.Base.String() == wished.Base.String()
+		if !hasWishedBase {
 			// sent was chosen from the bases that the store listed, so the store has nothing better.
 			return sent, false
 		}
@@ -249,8 +251,8 @@ func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 
 	base, ok := wished.chooseFrom(noRelease.candidates())
 	// The store has already refused the base of sent.
-	isSame := sent.Base.Name == base.Name && sent.Base.Version == base.Version
-	if !ok || isSame {
+	isRefused := sent.Base.Name == base.Name && sent.Base.Version == base.Version
+	if !ok || isRefused {
 		return sent, false
 	}
 	next = sent
@@ -258,8 +260,8 @@ func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	return next, true
 }
 
-// refresh sends the wishes in one request. It sets the answer to wishes[i] in answers[i]. It returns ErrAway
-// if the response lacks the result for a wish.
+// refresh sends the wishes in one request. It sets the answer to wishes[i] in answers[i]. It returns an error if
+// the whole request fails, and ErrAway if the response lacks the result for a wish.
 func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []Answer) error {
 	request := refreshRequest{Context: []contextJSON{}, Fields: refreshFields()}
 	keys := map[string]int{} // the indexes of the wishes, by the keys of the request
@@ -340,8 +342,8 @@ func (c *Charmhub) get(ctx context.Context, path string, query url.Values, into 
 	return c.ask(ctx, http.MethodGet, path, query, nil, into)
 }
 
-// ask sends a request to the API and decodes the response into the value at into. path is relative to the
-// API's charms. ask retries as long as a retry can help.
+// ask sends a request to the API and decodes the response into the value at into. path is relative to
+// /v2/charms/. ask sends the request up to maxTries times, as long as a retry can help; see retry.
 func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
 	address := c.base.String() + "/v2/charms/" + path
 	if len(query) > 0 {
@@ -370,9 +372,10 @@ func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Value
 	})
 }
 
-// readAnswer decodes the store's response into the value at into. It returns a *busyError if a retry can
-// help. If the store refuses the request, it returns the store's own error, or ErrNotFound. It returns
-// ErrAway if the response cannot come from a charm store, for example if it is a proxy's error page.
+// readAnswer decodes the store's response into the value at into. It returns a *busyError if the store is busy,
+// and the error of away if it cannot read the whole response. If the store refuses the request, it returns the
+// store's own error, or ErrNotFound. It returns ErrAway if the response is too large, or cannot come from a
+// charm store, for example if it is a proxy's error page.
 func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	if err := checkBusy(resp); err != nil {
 		return err
@@ -402,8 +405,8 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	return nil
 }
 
-// explainRefusal returns the error for a response with an error status, whose body is data. isJSON reports
-// whether the response says that data is JSON.
+// explainRefusal returns the error for a response with an error status, whose body is data: the store's own
+// error, ErrNotFound or ErrAway. isJSON reports whether the response says that data is JSON.
 func (c *Charmhub) explainRefusal(resp *http.Response, data []byte, isJSON bool) error {
 	var refusal struct {
 		Errors errorList `json:"error-list"`

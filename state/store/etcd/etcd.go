@@ -93,7 +93,8 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return d, nil
 }
 
-// open connects to the cluster, and checks that there is a store at the prefix.
+// open connects to the cluster, and reads the marker of the store at the prefix. It returns ErrNoStore if there
+// is no store.
 func open(ctx context.Context, p config) (*db, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -103,6 +104,7 @@ func open(ctx context.Context, p config) (*db, error) {
 		return nil, err
 	}
 	if d.marker, err = d.readMarker(ctx); err != nil {
+		// The handle has no leases or goroutines yet, so only its client must be closed.
 		d.client.Close()
 		return nil, err
 	}
@@ -110,7 +112,8 @@ func open(ctx context.Context, p config) (*db, error) {
 	return d, nil
 }
 
-// connect returns a handle for the store. It does not read anything yet.
+// connect returns a handle for the store. If the URL names a user, connect logs in. It does not read the store, so
+// the handle's marker is not set yet.
 func connect(ctx context.Context, p config) (*db, error) {
 	a := &authenticator{config: p, now: time.Now}
 	client, err := dial(ctx, p, a)
@@ -159,8 +162,7 @@ func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
 
-// parseURL parses and validates the URL of a store. It does not use url.Parse, which allows only one host. Its
-// errors do not quote parts of the URL that could be a password.
+// parseURL parses and validates the URL of a store. It does not use url.Parse, which allows only one host.
 func parseURL(raw string) (_ config, err error) {
 	defer func() {
 		if err != nil {
@@ -176,6 +178,7 @@ func parseURL(raw string) (_ config, err error) {
 
 	scheme, afterScheme, _ := strings.Cut(raw, "://")
 	if strings.Contains(afterScheme, "@") {
+		// The error does not quote the URL, which can contain a password.
 		return config{}, errors.New("the URL must not contain a user or a password: want ?user=NAME&password-file=FILE")
 	}
 
@@ -197,6 +200,7 @@ func parseURL(raw string) (_ config, err error) {
 		p.prefix = "/" + prefix
 		p.endpoints, err = splitEndpoints(hosts, "http", p.tls, checkHost)
 	case "etcd+unix":
+		// The sockets' paths contain slashes, so the prefix is an option.
 		p.prefix = options["prefix"]
 		p.endpoints, err = splitEndpoints(afterScheme, "unix", p.tls, checkSocket)
 	default:
@@ -269,7 +273,8 @@ func checkSocket(socket string) error {
 	return nil
 }
 
-// validate checks the options against each other.
+// validate returns an error if the prefix has a wrong form, if only one of two options that belong together is
+// given, or if a file is not an absolute path.
 func (p config) validate() error {
 	if !regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`).MatchString(p.prefix) || path.Clean(p.prefix) != p.prefix {
 		return fmt.Errorf(

@@ -33,7 +33,8 @@ const (
 
 // hedgeRead calls f, which must only read, and returns the first answer. If a call has not answered after a
 // delay, or has failed while another is running, hedgeRead makes a further call without waiting for the
-// running ones. It returns an error only once all its calls have failed.
+// running ones, up to a limit. If there is only one endpoint, it makes only one call. It returns an error only
+// once all its calls have failed.
 //
 // Each call goes to the next connected member, since a member that is cut off from the other members does not
 // answer. The delay doubles before each further call. It also grows with the duration of the last read, since
@@ -81,6 +82,7 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 		select {
 		case err := <-results:
 			if err == nil {
+				// For a while after this time, hedgeDelay has a shorter minimum.
 				if started > 1 {
 					d.lastHedge.Store(time.Now().UnixNano())
 				}
@@ -115,9 +117,9 @@ const (
 	maxBackoff          = time.Second // between attempts
 )
 
-// retry calls f until etcd answers. It gives up after callTimeout. f must be repeatable, since etcd may have
-// carried out a call that it did not answer. Each call can reach a different member. retry returns the errors
-// of package store, such as ErrAway if no member answers.
+// retry calls f again while its error is transient, for at most callTimeout. f must be repeatable, since etcd may
+// have carried out a call that it did not answer. Each call can reach a different member. retry returns an
+// error that storeError has translated, such as ErrAway if no member answers.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -209,7 +211,8 @@ func (d *db) waitReady(ctx context.Context) error {
 }
 
 // storeError translates an error of etcd's client into one of package store, or adds an explanation in plain
-// words. It returns unknown errors unchanged. ctx is the context of the caller of the store.
+// words. It returns unknown errors unchanged. If the handle is closed or the store is gone, storeError returns
+// ErrClosed or ErrStoreGone instead. ctx is the context of the caller of the store.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -280,8 +283,8 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unreachableError returns an error that says that no member of etcd answers, with the reason from err. The
-// error wraps ErrAway. If ctx was canceled, it is ctx's error instead.
+// unreachableError returns an error that says that etcd does not answer, or that its certificates prevent a
+// connection, with the reason from err. The error wraps ErrAway. If ctx was canceled, it is ctx's error instead.
 func unreachableError(ctx context.Context, p config, err error) error {
 	// Unlike the text of the error, the message of its status does not begin with words from gRPC.
 	text := status.Convert(err).Message()

@@ -68,12 +68,12 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 }
 
 // recordResponse records the revision of an answer. If the answer shows that the history was replaced, it
-// starts a new epoch and returns true. before is the state that lastSeen returned before the request was
-// sent. The answer must be linearizable.
+// starts a new epoch and returns true. It ignores the answer if the epoch has already ended during the request.
+// before is the state that lastSeen returned before the request was sent. The answer must be linearizable.
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (epochEnded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// The epoch has ended during the request, so the answer may come from either history.
+	// After a change of the epoch, the answer may come from either history.
 	if before.epoch != h.state.epoch {
 		return false
 	}
@@ -119,15 +119,17 @@ func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	d.LoseLeases()
 }
 
-// endEpoch ends all watches, since the cluster's history was replaced. The watchers return ErrHistoryLost.
+// endEpoch ends the stream and all watchers, since the cluster's history was replaced. The watchers return
+// ErrHistoryLost, and run starts a new stream.
 func (m *watchMux) endEpoch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stream == nil {
-		return
+		return // there was no watcher yet
 	}
 
 	m.epochEnded = true
+	// Before the first call of startStream, there is nothing to stop.
 	if m.stopStream != nil {
 		m.stopStream()
 	}
@@ -188,8 +190,9 @@ func (d *db) Sweep(ctx context.Context) error {
 	return d.sweeper.sweepOld(ctx, maxUnsweptTombstones)
 }
 
-// sweepOld removes the tombstones that existed in the previous round. It removes none if the total number of
-// tombstones is not above maxUnswept. The caller holds s.mu.
+// sweepOld records a round, and removes the tombstones that existed in the previous round. It removes none in
+// the first round, in the first round of a new epoch, or if the total number of tombstones is not above
+// maxUnswept. The caller holds s.mu.
 func (s *sweeper) sweepOld(ctx context.Context, maxUnswept int64) error {
 	tombstones := s.d.keys.tombstoneRange("")
 	resp, err := s.d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())
@@ -213,7 +216,7 @@ func (s *sweeper) sweepOld(ctx context.Context, maxUnswept int64) error {
 }
 
 // sweepUpTo removes the tombstones up to the revision. Before that, it writes the revision to sweptKey, so that
-// older prefix conditions, which would need these tombstones, no longer hold.
+// prefix conditions on lower revisions, which would need these tombstones, no longer hold.
 func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	d := s.d
 	// Another process may have swept further already. The swept revision must not go back.
@@ -224,6 +227,8 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 		return d.storeError(ctx, err)
 	}
 
+	// The conditions of this transaction need not hold: sweptKey may be high enough already, and
+	// deleteTombstones checks the marker again.
 	tombstones := d.keys.tombstoneRange("")
 	return readPages(tombstones, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
@@ -235,8 +240,8 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	})
 }
 
-// deleteTombstones deletes the tombstones in resp, except those that were written again after the revision
-// upto.
+// deleteTombstones deletes the tombstones in resp, except those that were written after the revision upto. It
+// deletes nothing if the marker has changed.
 func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
 	for kvs := range slices.Chunk(resp.Kvs, maxRootOps) {
 		var ops []clientv3.Op

@@ -15,8 +15,8 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Lease grants a lease and refreshes it. etcd counts in whole seconds, so it may keep the lease's keys a
-// little longer than ttl. The lease's Done is closed after ttl.
+// Lease grants a lease of at least one second, and refreshes it. If the lease was not refreshed for ttl, its Done
+// is closed. etcd counts in whole seconds, so it may keep the lease's keys a little longer.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	ttl = max(ttl, time.Second)
 	id, requested, err := d.grantLease(ctx, ttl)
@@ -29,6 +29,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 		TTL:         ttl,
 		RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) {
+			// Leave time for a further attempt, which can reach a different member.
 			ctx, cancel := context.WithTimeout(ctx, ttl/4)
 			defer cancel()
 			return d.RefreshLease(ctx, id)
@@ -58,6 +59,7 @@ func (d *db) grantLease(
 
 	wholeSeconds := int64((ttl + time.Second - 1) / time.Second) // rounded up
 	var resp *clientv3.LeaseGrantResponse
+	// After other errors etcd may have granted a lease, so do not request another.
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		requested = time.Now()
 		bound, cancel := d.Bound(ctx, commitTimeout)
@@ -84,7 +86,8 @@ func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	})
 }
 
-// RefreshLease sends the request to one member, without a retry. The next call can reach a different member.
+// RefreshLease refreshes the lease, and reports whether etcd still has it. It sends the request to one member,
+// without a retry. The next call can reach a different member.
 func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	// cancel ends the stream.
 	ctx, cancel := context.WithCancel(ctx)
@@ -124,7 +127,7 @@ func (d *db) currentListing(span handle.Span, revision int64) listingID {
 // transaction's conditions are usually on prefixes that were just listed.
 type leasedKeyCache struct {
 	mu    sync.Mutex
-	keys  map[listingID][]string // the leased keys, as etcd has them
+	keys  map[listingID][]string // the leased keys, as etcd's keys
 	order []listingID            // the listings in keys, oldest first
 }
 
@@ -156,11 +159,11 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// listLeased returns the keys of a listing that were under a lease, as etcd has them. It reads the listing only if
+// listLeased returns the keys of a listing that were under a lease, as etcd's keys. It reads the listing only if
 // the cache does not have it. It returns ErrConflict if etcd no longer has the listing's revision.
 func (d *db) listLeased(ctx context.Context, l listingID) ([]string, error) {
-	// A condition can contain any number. At or below 0 etcd has no keys, and the greatest number is not a
-	// revision that etcd reaches.
+	// The revision of a condition can be any number. At or below 0 etcd has no keys, and it does not reach the
+	// greatest number.
 	if l.revision <= 0 || l.revision == math.MaxInt64 {
 		return nil, nil
 	}

@@ -15,10 +15,13 @@ import (
 // member gets the peer URLs of the dead member. ReplaceMember returns the initial cluster with which the new
 // member must be started.
 //
-// It changes nothing and returns an error if the dead member still answers, or if fewer than a majority of
-// the members are healthy. If ReplaceMember was interrupted, it must be called again with the dead member's name and
-// the new member's peer URL. It then takes a member that the cluster does not have as already removed, and only adds
-// the new one.
+// Before it removes the dead member, it checks which members are healthy. A healthy member answers, has a leader
+// and votes. ReplaceMember changes nothing and returns an error if the dead member is healthy, or if fewer than a
+// majority of the members are.
+//
+// If ReplaceMember was interrupted, it must be called again with the dead member's name and the new member's peer
+// URL. Given a peer URL and a name that no member has, ReplaceMember takes the dead member as already removed, and
+// only adds the new one.
 func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -125,7 +128,7 @@ func formatCluster(members []*etcdserverpb.Member, newName string) string {
 }
 
 // removeMember removes the dead member from the cluster. It returns an error and changes nothing if that member
-// answers, or if fewer than a majority of all members are healthy. To find the healthy members, it queries the
+// is healthy, or if fewer than a majority of all members are. To find the healthy members, it queries the
 // endpoints in the store's URL and the client URLs of all members.
 func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
 	endpoints := slices.Clone(d.config.endpoints)

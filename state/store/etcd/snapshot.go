@@ -35,12 +35,13 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
-// Get reads one key, unless Prefetch has read it.
+// Get reads one key, unless Prefetch has kept it.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.mu.Lock()
 	kv, fetched := s.fetched[key]
 	s.mu.Unlock()
 	if fetched {
+		// The Revision of an absent key is 0.
 		return kv, kv.Revision != 0, s.checkUsable(ctx)
 	}
 
@@ -60,7 +61,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 const maxPrefetched = 100
 
 // Prefetch reads the keys and lists in as few transactions as possible, and keeps them for Get and List. It
-// does not keep lists that are longer than firstPageKeys, so List reads these again.
+// does not keep lists that are longer than firstPageKeys, so List reads such lists again.
 func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	var reads []prefetch
 	for _, key := range next.Keys {
@@ -95,7 +96,8 @@ func (p prefetch) op(d *db, revision int64) clientv3.Op {
 }
 
 // prefetchTogether does the reads in one request, and keeps their results for Get and List. If they are the
-// snapshot's first reads, they fix its revision. It returns ErrHistoryLost if etcd's history was replaced.
+// snapshot's first reads, they fix its revision. It keeps no results if a concurrent read has fixed a different
+// revision. It returns ErrHistoryLost if etcd's history was replaced.
 func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return err
@@ -110,14 +112,15 @@ func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error
 	txn, answerEpoch, err := s.d.readTogether(ctx, ops...)
 	// etcd no longer has a revision that it had before, so its history was replaced.
 	if errors.Is(err, rpctypes.ErrFutureRev) {
-		return s.restart(ctx) // ErrHistoryLost
+		return s.historyLost(ctx)
 	}
 	if err != nil {
 		return err
 	}
 
+	// The snapshot's revision belongs to an earlier history than the answer.
 	if revision != 0 && answerEpoch != epoch {
-		return s.restart(ctx)
+		return s.historyLost(ctx)
 	}
 	// If a concurrent read has fixed a different revision, these values are useless.
 	if revision == 0 && !s.fixRevision(txn.Header.Revision, answerEpoch) {
@@ -139,7 +142,7 @@ func (s *snapshot) keepPrefetched(read prefetch, response *etcdserverpb.RangeRes
 		}
 
 		kvs := s.d.toKVs(response.Kvs)
-		s.noteLeased(read.name, leasedOf(response.Kvs)) // for conditions on this list
+		s.cacheLeased(read.name, keysWithLease(response.Kvs))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.listed == nil {
@@ -163,16 +166,16 @@ func (s *snapshot) keepPrefetched(read prefetch, response *etcdserverpb.RangeRes
 	s.fetched[read.name] = kv
 }
 
-// restart returns ErrHistoryLost, so that the caller takes a new snapshot. It is called if etcd does not have
-// the snapshot's revision, although that revision existed when the snapshot fixed it.
-func (s *snapshot) restart(ctx context.Context) error {
+// historyLost returns ErrHistoryLost, so that the caller takes a new snapshot. It is called if etcd's history was
+// replaced after the snapshot fixed its revision.
+func (s *snapshot) historyLost(ctx context.Context) error {
 	// The answer shows the history tracker that the history was replaced. If there is no answer, the tracker
 	// notices this at a later request.
 	_ = s.d.probeRevision(ctx)
 	return store.ErrHistoryLost
 }
 
-// List returns the keys with the prefix. It reads them page by page, unless Prefetch has read the list.
+// List returns the keys with the prefix. It reads them page by page, unless Prefetch has kept the list.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	kvs, listed := s.listed[prefix]
@@ -189,14 +192,14 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 		}
 
 		kvs = append(kvs, s.d.toKVs(resp.Kvs)...)
-		leased = append(leased, leasedOf(resp.Kvs)...)
+		leased = append(leased, keysWithLease(resp.Kvs)...)
 		return resp, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	s.noteLeased(prefix, leased)
+	s.cacheLeased(prefix, leased)
 	return kvs, nil
 }
 
@@ -208,8 +211,8 @@ func (d *db) toKVs(found []*mvccpb.KeyValue) (kvs []store.KV) {
 	return kvs
 }
 
-// leasedOf returns those of the keys that have a lease, as etcd has them.
-func leasedOf(found []*mvccpb.KeyValue) (keys []string) {
+// keysWithLease returns those of the keys that have a lease, as etcd's keys.
+func keysWithLease(found []*mvccpb.KeyValue) (keys []string) {
 	for _, kv := range found {
 		if kv.Lease != 0 {
 			keys = append(keys, string(kv.Key))
@@ -218,9 +221,9 @@ func leasedOf(found []*mvccpb.KeyValue) (keys []string) {
 	return keys
 }
 
-// noteLeased adds the leased keys of a list to the cache. Transactions with a condition on the prefix need
+// cacheLeased adds the leased keys of a list to the cache. Transactions with a condition on the prefix need
 // them.
-func (s *snapshot) noteLeased(prefix string, keys []string) {
+func (s *snapshot) cacheLeased(prefix string, keys []string) {
 	revision, epoch := s.fixedAt()
 	s.d.leasedKeys.put(listingID{
 		span:     handle.Span{Text: prefix, Prefix: true},
@@ -278,13 +281,15 @@ func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	return s.revision == revision && s.epoch == epoch
 }
 
-// read reads at the snapshot's revision. The first read fixes that revision.
+// read reads at the snapshot's revision. The first read fixes that revision. A later read returns ErrHistoryLost
+// if this process has noticed that etcd's history was replaced, or if etcd does not have the revision.
 func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 
 	if revision, _ := s.fixedAt(); revision == 0 {
+		// Unlike a simple read, this also checks that the store is still the one that was opened.
 		txn, epoch, err := s.d.readTogether(ctx, clientv3.OpGet(key, opts...))
 		if err != nil {
 			return nil, err
@@ -303,7 +308,7 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	}
 	resp, err := s.d.readAt(ctx, revision, key, opts...)
 	if errors.Is(err, rpctypes.ErrFutureRev) {
-		return nil, s.restart(ctx)
+		return nil, s.historyLost(ctx)
 	}
 
 	return resp, err
@@ -360,8 +365,9 @@ const (
 )
 
 // readPages calls read for one part of the range after another, until read returns an error or the range is
-// read. read must read at most limit keys from begin to end, without end itself. readPages chooses each limit
-// so that the page has about targetPageBytes, judged by the sizes in the previous page.
+// read. read must read at most limit keys from begin to end, without end itself. The first limit is firstPageKeys.
+// readPages chooses each later limit so that the page has about targetPageBytes, judged by the sizes in the
+// previous page.
 func readPages(keys keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
 	begin := keys.begin
 	for limit := int64(firstPageKeys); ; {
@@ -377,7 +383,7 @@ func readPages(keys keyRange, read func(begin, end string, limit int64) (*client
 		for _, kv := range resp.Kvs {
 			pageBytes += len(kv.Key) + len(kv.Value)
 		}
-		// The next page can have as many keys as this number of pages like the present one.
+		// This many pages like the present one fit into targetPageBytes.
 		pagesPerTarget := int64(targetPageBytes / pageBytes)
 		limit = min(max(pagesPerTarget*int64(len(resp.Kvs)), minPageKeys), maxPageKeys)
 

@@ -68,6 +68,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 			return b, err
 		}
 
+		// The mux may have removed the watcher, because its queue was full.
 		w.ensureRegistered()
 		w.Wait(ctx)
 	}
@@ -122,7 +123,7 @@ func (w *watcher) goLive(from int64) {
 
 // push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers, and all
 // batches before goLive. If the queue is full, push drops the batch and returns false, and the mux must remove the
-// watcher. The next call of Next then registers the watcher again, and a replay delivers what it has missed.
+// watcher. Once the queue is empty, Next registers the watcher again, and a replay delivers what it has missed.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,7 +249,8 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 			return false
 		}
 
-		// A changed key was put, or has a tombstone. So both reads find nothing if nothing has changed.
+		// If the conditions hold, each changed key was put or has a tombstone. So if both reads find nothing,
+		// nothing has changed, except by quiet deletions, which watchers need not see.
 		conds = append(conds, d.tombstonesComplete(after, leased)...)
 		reads = append(reads, findChange(d.keys.spanRange(span), after, until),
 			findChange(d.keys.tombstoneSpan(span), after, until))
@@ -289,7 +291,7 @@ func (r *replay) commitComplete(g commitEvents) {
 }
 
 // progressReached records that all changes up to the revision were delivered. Once r.until is reached, it
-// finishes the replay.
+// finishes the replay. If etcd's history was replaced, it fails the watcher instead.
 func (r *replay) progressReached(revision int64) {
 	if r.finished {
 		return

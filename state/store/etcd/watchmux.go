@@ -44,7 +44,7 @@ type spanWatch struct {
 func (m *watchMux) run() {
 	for n := 0; ; n++ {
 		ctx, stop := context.WithCancel(m.d.Context())
-		stream, before := m.startStream(stop)
+		stream, startPosition := m.startStream(stop)
 		err := stream.run(ctx)
 		stop()
 
@@ -56,7 +56,7 @@ func (m *watchMux) run() {
 		}
 
 		// A stream that has delivered changes worked, so the next one starts without a long delay.
-		if m.hasAdvanced(before) {
+		if m.hasAdvanced(startPosition) {
 			n = 0
 		}
 		if waitBackoff(m.d.Context(), n) != nil {
@@ -67,8 +67,8 @@ func (m *watchMux) run() {
 
 // startStream prepares a stream that begins at the position of the previous one, and returns the stream and
 // that position. The stream does not begin one revision later, since etcd does not report the progress of a
-// watch that begins in the future. In a new epoch the stream begins at the newest revision. stop must end the
-// stream.
+// watch that begins in the future. In a new epoch the stream begins at the newest revision, and the position is
+// 0. stop must end the stream.
 func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,8 +145,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 // goLiveIfCreated makes the watcher live if etcd has created the watches of all its spans. The caller holds
 // m.mu.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
-	// After the latest of these positions, the stream delivers the changes of all spans. Earlier changes come from
-	// a replay.
+	// After the highest position of the mux and the spans' watches, the stream delivers the changes of all spans.
+	// Earlier changes come from a replay.
 	from := m.position
 	for _, span := range w.Spans {
 		p := m.bySpan[span]
@@ -176,9 +176,9 @@ func (m *watchMux) removeLocked(w *watcher) {
 	}
 }
 
-// watchCreated records that etcd has created a watch, which delivers the changes after the revision. A
-// stream's first watch is that of the marker. Once this watch is created, watchCreated also starts a
-// linearizable read. Only such a read notices that the stream leads to an older copy of the cluster.
+// watchCreated records that etcd has created a watch, which delivers the changes after the revision. If it is the
+// watch of the marker, which each stream has, watchCreated also starts a linearizable read. Only such a read
+// notices that the stream leads to an older copy of the cluster.
 func (m *watchMux) watchCreated(id, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,18 +208,19 @@ func (m *watchMux) watchCreated(id, revision int64) {
 	}
 }
 
-// commitComplete delivers a commit, all of whose events have arrived, to the watchers.
+// commitComplete delivers a commit, all of whose events have arrived, to the watchers. It removes watchers whose
+// queues are full. If the commit has deleted the store's marker, it marks the store as gone.
 func (m *watchMux) commitComplete(c commitEvents) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epochEnded || c.revision <= m.position {
-		// The previous stream has delivered this commit.
+		// The stream is outdated, or a previous stream has delivered this commit.
 		return
 	}
 
 	m.d.history.recordRevision(m.epoch, c.revision)
 	if e := c.events[m.d.keys.markerKey()]; e != nil && e.Type == mvccpb.DELETE {
-		m.d.MarkGone() // the store was removed
+		m.d.MarkGone()
 	}
 
 	for w, b := range m.index.SplitBatch(m.d.toBatch(c)) {
@@ -271,8 +272,9 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 	// The next stream must not begin at a revision that etcd no longer has.
 	m.position = max(m.position, kept)
 	if id == m.markerID {
+		// Although etcd has ended the watch, it keeps the id until the watch is cancelled.
 		m.stream.cancelWatch(id)
-		// If the marker was deleted in the meantime, the watchers' new snapshots detect that.
+		// If the marker was deleted in the meantime, the next new snapshot detects that.
 		m.watchMarker(0)
 		return
 	}

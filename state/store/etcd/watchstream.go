@@ -139,7 +139,7 @@ func (s *watchStream) run(ctx context.Context) error {
 
 	s.touchReceived()
 	sender.Go(func() {
-		defer cancel()
+		defer cancel() // ends stream.Recv
 		s.sendLoop(ctx, stream)
 	})
 
@@ -164,7 +164,8 @@ func (s *watchStream) touchReceived() {
 }
 
 // sendLoop sends the queued requests. It also repeats a request for progress that was not answered, and requests
-// progress if nothing was received for progressInterval.
+// progress if nothing was received for progressInterval. It returns if nothing was received for silenceTimeout, if
+// it cannot send, or if ctx is done.
 func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient) {
 	for {
 		requests, wait, ok := s.nextRequests()
@@ -187,8 +188,9 @@ func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient)
 	}
 }
 
-// nextRequests returns the requests to send now, and the time until the next call. It returns ok false if
-// nothing was received for silenceTimeout.
+// nextRequests returns the requests to send now, and the time until the next call. If no request is queued, it
+// returns a request for progress if an earlier one is unanswered, or if nothing was received for progressInterval.
+// It returns ok false if nothing was received for silenceTimeout.
 func (s *watchStream) nextRequests() (requests []*pb.WatchRequest, wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +201,8 @@ func (s *watchStream) nextRequests() (requests []*pb.WatchRequest, wait time.Dur
 
 	requests = s.sendQueue
 	s.sendQueue = nil
-	progressIsDue := s.progressRetry > 0 || silence > progressInterval
+	isUnanswered := s.progressRetry > 0
+	progressIsDue := isUnanswered || silence > progressInterval
 	if len(requests) == 0 && progressIsDue {
 		s.progressRetry = min(max(2*s.progressRetry, minProgressRetry), maxProgressRetry)
 		requests = append(requests, newProgressRequest())
@@ -232,6 +235,7 @@ func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 		for _, e := range resp.Events {
 			s.collectEvent(e)
 		}
+		// Only a report of the progress shows that the events of a commit are complete.
 		s.requestProgress()
 	}
 

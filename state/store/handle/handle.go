@@ -88,8 +88,8 @@ func (o *Opener) Go(f func()) {
 	}
 }
 
-// Close revokes the leases, ends the opener's context, waits for its goroutines, and calls free. A second call
-// only waits until the first has returned.
+// Close revokes the leases, ends the opener's context, waits for its goroutines, and calls free, in which the store
+// does its own clean-up. A second call only waits until the first has returned.
 func (o *Opener) Close(free func()) {
 	o.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(o.ctx, revokeTimeout)

@@ -20,7 +20,7 @@ func (s Span) Has(key string) bool {
 	return key == s.Text || s.Prefix && strings.HasPrefix(key, s.Text)
 }
 
-// Spans returns the spans of a scope in order, without spans that another span covers.
+// Spans returns the spans of a scope, sorted by Text, without spans that another span covers.
 func Spans(scope store.Scope) (spans []Span) {
 	for _, p := range slices.Sorted(slices.Values(scope.Prefixes)) {
 		if len(spans) == 0 || !spans[len(spans)-1].Has(p) {
@@ -72,7 +72,7 @@ func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 }
 
 // SplitBatch returns, for each watcher with events in the batch, a batch of only these events. For each event
-// it looks up the key and all prefixes of the key, so its cost does not depend on the number of watchers.
+// it looks up the key and all prefixes of the key, so that it need not check every watcher.
 func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
 	addForSpan := func(e store.Event, s Span) {

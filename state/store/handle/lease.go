@@ -19,7 +19,7 @@ type lease struct {
 }
 
 // KeepLease returns the granted lease as a [store.Lease], and keeps it alive until it is closed or lost. It
-// returns ErrClosed if the opener is being closed. In that case the lease expires.
+// returns ErrClosed if the opener is closed or being closed. In that case the lease expires.
 func (o *Opener) KeepLease(granted GrantedLease) (store.Lease, error) {
 	l := &lease{GrantedLease: granted, o: o, done: make(chan struct{}), stop: make(chan struct{})}
 	o.mu.Lock()
@@ -68,8 +68,9 @@ func (l *lease) ID() store.LeaseID     { return l.GrantedLease.ID }
 func (l *lease) Done() <-chan struct{} { return l.done }
 func (l *lease) stopRefresh()          { l.once.Do(func() { close(l.stop) }) }
 
-// Close revokes the lease, and waits until Done is closed or ctx is done. If the opener is closed, Close does
-// not send a request, since the opener has revoked the lease.
+// Close revokes the lease, and then waits until Done is closed or ctx is done. If it cannot revoke the lease, it
+// returns the error without waiting. If the opener is closed, Close sends no request, since the opener's own Close
+// revokes leases.
 func (l *lease) Close(ctx context.Context) error {
 	l.stopRefresh()
 	if l.o.ctx.Err() != nil {
@@ -90,8 +91,9 @@ func (l *lease) Close(ctx context.Context) error {
 	return nil
 }
 
-// refreshLoop refreshes the lease until the lease is closed or lost, or was not refreshed for its TTL. The TTL
-// counts from the time before a refresh is sent, so that Done is closed before the store can end the lease.
+// refreshLoop refreshes the lease until the lease is closed or lost, the store is gone, or the lease was not
+// refreshed for its TTL. The TTL counts from the time before a refresh is sent, so that Done is closed before the
+// store can end the lease.
 func (l *lease) refreshLoop() {
 	// Refresh long before the TTL ends, so that there is time for retries. After an error, retry sooner.
 	refreshedAt := l.RequestedAt

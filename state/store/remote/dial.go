@@ -29,9 +29,10 @@ const (
 )
 
 // dial returns a connection to the gateway's socket, without waiting for the gateway. If the gateway cannot be
-// reached, gRPC dials again at least every two seconds, so that agents reconnect soon after a long outage.
-// Keep-alives detect a gateway that hangs.
+// reached, gRPC waits less than three seconds before it dials again, so that agents reconnect soon after a long
+// outage. Keep-alives detect a gateway that hangs.
 func dial(socket string) (*grpc.ClientConn, error) {
+	// The dialer below ignores this address.
 	return grpc.NewClient("passthrough:///localhost",
 		// The socket is on this host, so TLS is not necessary.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -48,7 +49,7 @@ func dial(socket string) (*grpc.ClientConn, error) {
 			MinConnectTimeout: 3 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
-		grpc.WithIdleTimeout(0),
+		grpc.WithIdleTimeout(0), // the connection stays open while it is idle
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxResponse)),
 	)
 }
@@ -62,9 +63,9 @@ func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// retry calls f until the gateway answers, for at most callTimeout. f must be repeatable. If an answer comes
-// from an older copy of the store, retry calls f again. After a second such answer, it marks the store as
-// gone. retry returns the errors of package store, such as ErrAway if the gateway does not answer.
+// retry calls f again while its error is transient, for at most callTimeout. f must be repeatable. If an answer
+// comes from an older copy of the store, retry also calls f again. After a second such answer, it marks the store
+// as gone. It returns other errors as storeError translates them, such as ErrAway if the gateway does not answer.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -106,8 +107,9 @@ func isTransient(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// storeError translates the error of a call into an error of package store. ctx is the context of the caller of
-// the store.
+// storeError translates the error of a call into an error of package store. If that is ErrStoreGone, storeError
+// marks the store as gone. If the handle is closed or the store is already marked as gone, storeError returns the
+// error of CheckUsable instead. ctx is the context of the caller of the store.
 func (d *db) storeError(ctx context.Context, err error) error {
 	// Background, since only a closed handle or a lost store matters here. The end of ctx is explained below.
 	if unusable := d.CheckUsable(context.Background()); unusable != nil {

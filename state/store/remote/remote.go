@@ -74,8 +74,8 @@ func open(ctx context.Context, socket string) (*db, error) {
 	return d, nil
 }
 
-// Commit sends the transaction once. After an error that does not come from the gateway, it is unknown
-// whether the transaction was written.
+// Commit sends the transaction only once, since the gateway may have written it even if no answer arrives. See
+// [store.Store] for the errors after which nothing was written.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err

@@ -33,6 +33,7 @@ func (s sealer) Seal(r *secret.Record, revision int, c secret.Content) (sealed s
 		response, err := s.d.client.Seal(ctx, &protocol.SealRequest{
 			Id: r.ID, Revision: int64(revision), Origin: r.Origin, Plain: plain,
 		})
+		// After an error, response is nil, and its getters return nothing.
 		sealed = secret.Sealed{Key: response.GetKey(), Data: response.GetData()}
 		return err
 	})

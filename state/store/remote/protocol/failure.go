@@ -38,7 +38,7 @@ func failures() []failure {
 // maxMessageBytes is the longest message of a status. Some errors quote long keys.
 const maxMessageBytes = 4 << 10
 
-// ToStatus returns the status error for a store's error or a context's error. The status of any other error
+// ToStatus returns the status error for an error in failures or a context's error. The status of any other error
 // has the code Unknown. The message is the error's text, cut to maxMessageBytes. ToStatus returns nil for
 // nil.
 func ToStatus(err error) error {
@@ -61,9 +61,9 @@ func ToStatus(err error) error {
 	return status.Error(codes.Unknown, text)
 }
 
-// FromStatus returns the store's error for a status error. The text of the returned error is the status's
-// message, without the words that gRPC adds. If no store's error has the status's code, the returned error
-// wraps err. FromStatus returns other errors unchanged.
+// FromStatus translates a status error. The returned error wraps the first error in failures that has the status's
+// code, or wraps err if there is none. Its text is the status's message, without the words that gRPC adds.
+// FromStatus returns nil for nil, and other errors unchanged.
 func FromStatus(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {

@@ -50,9 +50,10 @@ type Options struct {
 }
 
 // Run campaigns for the leadership of provisioners. While it leads, it plans and acts after every change of
-// machines, soon after an agent has disappeared, and at least every minute. Several provisioners can run, but
-// only the leader acts. Run returns nil when ctx is done, and an error only if the environment was deleted or
-// closed. Instances keep running after Run returns.
+// machines, soon after an agent has disappeared, and at least every minute. It also carries out the requests
+// of units' agents. Several provisioners can run, but only the leader acts. Run returns nil when ctx is done.
+// It returns an error only if the environment's store was deleted, replaced or closed, or if the environment
+// has moved to a different store. Instances keep running after Run returns.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -77,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 			return fmt.Errorf("cannot provision: %w", err)
 		}
 
-		// A lasting error is logged only once.
+		// A lasting error is logged only once. All errors of an outage have the same key.
 		key := logKey(err)
 		if err != nil && key != previousKey {
 			o.Log.Warn("restarting the provisioner", "error", err)
@@ -104,7 +105,7 @@ func logKey(err error) string {
 }
 
 // campaign waits for the leadership, and leads until the leadership ends, ctx is done or the leader's work
-// fails. It then resigns the leadership. It always returns an error, which says why it has ended.
+// fails. It then resigns the leadership. Its error says why it has ended.
 func campaign(ctx context.Context, o Options) error {
 	session, err := o.Process.AnnouncedSession(ctx)
 	if err != nil {
@@ -146,7 +147,7 @@ func campaign(ctx context.Context, o Options) error {
 
 	err = l.run(leading)
 	if errors.Is(err, context.Canceled) {
-		// If the caller has cancelled ctx, Run ignores this error.
+		// Or requests.Run has failed. If the caller has cancelled ctx, Run ignores this error.
 		return errors.New("the leadership was lost")
 	}
 

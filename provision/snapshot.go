@@ -90,16 +90,16 @@ func countUnits(v *state.View, machines []state.Machine) (map[string]int, error)
 func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {
-		// The environment was bootstrapped on machine 0, so the provider has not started it. A failed start
-		// without RetryAt waits for the operator.
 		w.Machines = append(w.Machines, Wanted{
-			ID:          m.ID,
-			Life:        m.Life,
-			Instance:    m.InstanceID,
-			Units:       s.units[m.ID],
-			Unmanaged:   m.ID == "0",
-			Private:     m.Addresses.Private,
-			Public:      m.Addresses.Public,
+			ID:       m.ID,
+			Life:     m.Life,
+			Instance: m.InstanceID,
+			Units:    s.units[m.ID],
+			// The environment was bootstrapped on machine 0, so the provider has not started it.
+			Unmanaged: m.ID == "0",
+			Private:   m.Addresses.Private,
+			Public:    m.Addresses.Public,
+			// A failed start without RetryAt waits for the operator.
 			AwaitsRetry: m.Status == state.MachineError && (m.RetryAt.IsZero() || now.Before(m.RetryAt)),
 		})
 	}
@@ -129,21 +129,21 @@ type instanceOwners struct {
 }
 
 // setRecorded makes each machine the owner of its recorded instance. A machine without a recorded instance
-// keeps the instance that it has reserved. All other owners are forgotten, and so are dead machines, since
-// their instances may already belong to other machines.
+// keeps an instance that it already owns, for example by a reservation. All other owners are forgotten, and so
+// are dead machines, since their instances may already belong to other machines.
 func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	reserved := map[string]string{}
+	ownedBefore := map[string]string{} // by machine
 	for instance, machine := range o.machines {
-		reserved[machine] = instance
+		ownedBefore[machine] = instance
 	}
 
 	o.machines = map[string]string{}
 	for _, m := range recorded {
 		instance := m.Instance
 		if instance == "" {
-			instance = reserved[m.ID]
+			instance = ownedBefore[m.ID]
 		}
 		if instance != "" && m.Life != state.Dead {
 			o.machines[instance] = m.ID
@@ -234,8 +234,9 @@ func (a absentAgents) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-// noteQuery records that the provider was queried at the time queried, with or without success. For each
-// absent agent whose query was due, it sets the time of the next query.
+// noteQuery schedules the next queries of the provider after one at the time queried, with or without success.
+// It does so for each absent agent whose query was due. It forgets such an agent once its absence has reached
+// planInterval.
 func (a absentAgents) noteQuery(queried time.Time) {
 	for machine, agent := range a {
 		if queried.Before(agent.due) {
@@ -271,14 +272,16 @@ func (l *leader) untilAbsentDue(now time.Time, limit time.Duration) time.Duratio
 }
 
 // noteAgents records which agents have appeared or disappeared, and ignores the disappearance of agents whose
-// machines need no instance. It returns true if a record that is not an agent's has changed since the last
-// plan.
+// machines need no instance. The disappearance of an agent that has outlasted the backoff of its machine's
+// start ends that backoff. noteAgents returns true if a record that is not an agent's has changed since the
+// last plan.
 func (l *leader) noteAgents(changes []state.KeyChange) (recordsChanged bool) {
 	now := l.Now()
 	for _, c := range changes {
 		machine, isAgent := state.AgentOf(c.Key)
 		switch {
 		case !isAgent:
+			// The watch begins before the provider's query, so the plan may already include this change.
 			recordsChanged = recordsChanged || c.Revision > l.last.revision
 		case !c.Deleted:
 			delete(l.absentAgents, machine)

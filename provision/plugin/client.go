@@ -112,7 +112,7 @@ func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) 
 	return i, err
 }
 
-// receiveStart calls Start, writes the lines that the instance prints to boot, and returns the instance.
+// receiveStart calls Start, writes each line of the instance's output to boot, and returns the instance.
 func receiveStart(
 	ctx context.Context,
 	p protocol.ProviderClient,
@@ -184,7 +184,7 @@ func (c *Client) Instances(ctx context.Context) (instances []provider.Instance, 
 		return instances, err
 	}
 	if demand == Past && len(instances) == 0 {
-		return instances, c.noteEmpty(ctx)
+		return instances, c.noteEmpty(ctx) // ends the process
 	}
 
 	return instances, nil

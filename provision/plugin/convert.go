@@ -141,7 +141,7 @@ func (f *providerError) Error() string { return f.text }
 func (f *providerError) Unwrap() error { return f.cause }
 
 // errorToStatus returns an error of gRPC with the text of err. Its code shows whether err is transient, or was
-// caused by a context. It returns nil for nil.
+// caused by the end of a context. It returns nil for nil.
 func errorToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -160,8 +160,10 @@ func errorToStatus(err error) error {
 	return status.Error(code, toUTF8(err.Error()))
 }
 
-// statusToError returns the provider's own error for an error of gRPC, without the text that gRPC adds. It
-// returns other errors, and nil, unchanged.
+// statusToError returns the provider's own error for an error of gRPC, without the text that gRPC adds. The
+// result wraps the cause that the error's code shows, if any. If the provider gave no text, does not support
+// the call, or has sent too large an answer, the text explains that. statusToError returns other errors, and
+// nil, unchanged.
 func statusToError(err error) error {
 	if err == nil {
 		return nil

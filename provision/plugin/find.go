@@ -81,8 +81,8 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s differs from the accepted file: its sha256 is %s, not %s", e.Path, e.Got, e.Want)
 }
 
-// CheckSum returns a MismatchError if the file has a different SHA-256 digest. If want is empty, any digest
-// is accepted.
+// CheckSum returns a MismatchError if the file's SHA-256 digest is not want, in hexadecimal of any case. It
+// returns a different error if it cannot read the file. If want is empty, it accepts any file.
 func CheckSum(path, want string) error {
 	if want == "" {
 		return nil

@@ -28,16 +28,17 @@ type New func(provider.Environment) (provider.Provider, error)
 // server implements the protocol's service with a provider.
 type server struct {
 	protocol.UnimplementedProviderServer
-	create New
-	ready  func()         // called before the provider is created
-	calls  sync.WaitGroup // the running calls
+	create       New
+	beforeCreate func()         // restores stderr, and removes the handshake's variables
+	calls        sync.WaitGroup // the running calls
 
 	mu       sync.Mutex
 	provider provider.Provider
 	ending   bool // the server is shutting down, and accepts no more calls
 }
 
-// Configure creates the provider. The client calls it once, before all other calls.
+// Configure creates the provider. The client calls it once, before all other calls. It returns an error if the
+// provider already exists or cannot be created.
 func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*protocol.ConfigureResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +46,7 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 		return nil, status.Error(codes.FailedPrecondition, "internal error: the provider is already configured")
 	}
 
-	s.ready()
+	s.beforeCreate()
 	p, err := s.create(environmentFromProto(r))
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, toUTF8(err.Error()))
@@ -67,8 +68,8 @@ func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (respons
 	return response, errorToStatus(err)
 }
 
-// beginCall returns the provider for a call. It returns an error if the server is shutting down, or is not
-// configured. The caller must call calls.Done when the call has ended.
+// beginCall returns the provider for a call. The caller must call calls.Done when the call has ended. If the
+// server is shutting down or is not configured, beginCall returns an error and counts no call.
 func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,8 @@ func (s *server) Capabilities(
 	})
 }
 
-// Start starts an instance, and sends the lines that it prints to the client.
+// Start starts an instance. It sends each line of the instance's output, and at the end the instance, to the
+// client.
 func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
 	p, err := s.beginCall()
 	if err != nil {
@@ -108,7 +110,7 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 	}}
 
 	i, err := p.Start(stream.Context(), specFromProto(r), boot)
-	boot.Close()
+	boot.Close() // sends an unfinished last line
 	if err != nil {
 		return errorToStatus(err)
 	}
@@ -145,16 +147,17 @@ var ErrByHand = errors.New("only the provisioner can start a provider")
 // shutdownTimeout limits the wait for running calls when the server ends.
 const shutdownTimeout = 10 * time.Second
 
-// Serve makes this process a provider until the client ends it or dies, or until it gets SIGTERM. It uses
-// stdout for the protocol. It must be called once, by main. It returns ErrByHand at once if no provisioner has
-// started this process.
+// Serve makes this process a provider until the client ends it or dies, or until it gets SIGTERM. It then
+// refuses new calls, waits up to shutdownTimeout for the running ones, and returns nil. It uses stdout for the
+// protocol. It must be called once, by main. It returns ErrByHand at once if no provisioner has started this
+// process.
 func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
 	}
 
 	stderr := os.Stderr
-	s := &server{create: create, ready: func() {
+	s := &server{create: create, beforeCreate: func() {
 		// go-plugin has replaced stderr with a stream, in which the last lines of a crash would be lost.
 		os.Stderr = stderr
 		forgetHandshake()
@@ -188,7 +191,8 @@ func Serve(create New) error {
 // awaitCalls refuses new calls, and waits for the running ones, but not longer than the limit.
 func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
-	// If a call never ends, this goroutine ends with the process.
+	// A Configure that hangs holds the lock, and a call may never end. In both cases, this goroutine ends with
+	// the process.
 	go func() {
 		s.mu.Lock()
 		s.ending = true

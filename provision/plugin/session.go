@@ -65,6 +65,7 @@ func startSession(ctx context.Context, o sessionOptions) (*session, error) {
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		StartTimeout:     o.timeout,
+		// The log gets the process's stderr, and the output that go-plugin sends over the connection.
 		Stderr:           s.stderr,
 		SyncStdout:       s.stderr,
 		SyncStderr:       s.stderr,
@@ -95,7 +96,7 @@ func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (run
 }
 
 // connect starts the provider's process, connects to it and configures it. The start and the configuration can
-// each take as long as limit. The end of ctx kills the process.
+// each take as long as limit. Until connect returns, the end of ctx kills the process.
 func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	stopWatching := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
 	defer stopWatching()
@@ -170,8 +171,10 @@ func (s *session) exitReason() string {
 }
 
 // explainCall returns the provider's own error for err, the result of a call in gRPC. It returns nil for nil.
-// The argument limited is the context of the call, which ends with ctx or after a timeout. If the process
-// does not answer or the connection is broken, explainCall kills the process and returns a transient error.
+// The argument limited is the context of the call, which ends with ctx or after a timeout. If ctx is done,
+// explainCall returns its error. If the call has failed because the process has exited, does not answer, or
+// has lost its connection, explainCall returns a transient error. It then also kills a process that may still
+// be running.
 func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -70,7 +70,8 @@ func totalMemory() (uint64, error) {
 }
 
 // SeriesOf returns the series of the system below root according to its os-release(5). The series is the code
-// name or, if there is none, the ID and version, such as "fedora40".
+// name or, if there is none, the ID and version, such as "fedora40". SeriesOf returns an error if it finds
+// neither a code name nor an ID.
 func SeriesOf(root string) (string, error) {
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
 		data, err := os.ReadFile(filepath.Join(root, path))

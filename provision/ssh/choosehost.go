@@ -17,7 +17,10 @@ import (
 // listCandidates lists the hosts that can become the machine, in the order of the pool. If a host is already
 // recorded as the machine, in the state or in the ledger, it is the only candidate. Otherwise the only
 // candidate is the host that the operator has named. If the operator has named none, the candidates are all
-// hosts in the pool that are not machines.
+// hosts in the pool that are not machines. listCandidates returns an error if there are no such hosts.
+//
+// If the state records a host for the machine, listCandidates also writes that host to the ledger. It returns
+// an error if the operator has given up that host.
 func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -48,7 +51,8 @@ func instanceHost(spec provider.Spec) (target, bool) {
 }
 
 // withSpecKey returns the target with the fingerprint of its host's key. The fingerprint in the placement
-// takes precedence over that in the ledger. Both count only if they are about the same host.
+// takes precedence over that in the ledger. Both count only if they are about the same USER@HOST:PORT. If
+// neither is, the target does not change.
 func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) target {
 	if r := records[spec.Machine]; r.Host == t.String() {
 		t.Fingerprint = r.Fingerprint
@@ -102,7 +106,7 @@ func freeMembers(pool []member, records map[string]hostRecord) (free []member, e
 			"to name a host: juju add-machine ssh:USER@HOST; to set a pool of hosts: juju set-environment ssh.pool='[USER@HOST, ...]'")
 	}
 
-	inUse := map[string]bool{}
+	inUse := map[string]bool{} // by address, since two users can log in to the same host
 	for _, r := range records {
 		host, err := r.parseHost()
 		if err != nil {
@@ -144,7 +148,8 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 		reasons = append(reasons, err)
 	}
 
-	// There is only one candidate if the state or the operator names the host.
+	// There is only one candidate if the state or the operator names the host. If that host is a different
+	// machine, the error is not transient, unlike that of joinReasons.
 	_, isRecorded := instanceHost(s.spec)
 	if isRecorded || s.spec.Placement != "" {
 		return nil, reasons[0]
@@ -189,8 +194,8 @@ func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, 
 }
 
 // claimHost marks a host as the machine, and records the host in the ledger. It accepts a host that already
-// has the machine's mark. If the host is a different machine or does not fit the machine, it returns an error,
-// and removes the ledger's record.
+// has the machine's mark. If the host is a different machine, or has no mark and does not fit the machine, it
+// returns an error and removes the ledger's record of the host as the machine.
 func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member) error {
 	own := mark{Environment: p.env.UUID, Name: p.env.Name, Machine: s.spec.Machine, Token: s.spec.Token}
 	h, err := p.inspectHost(ctx, c)
@@ -220,8 +225,8 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 // markHost puts the mark own on a host without a mark, and returns the mark that the host has afterwards. That
 // is a different mark if another provisioner was faster.
 //
-// It first writes the ledger, so that the host is known even if the connection breaks. If it is certain that
-// the host was not marked, it removes the record again.
+// It first writes the ledger, so that the host is known even if the connection breaks. It removes the record
+// again if the script or sudo fails.
 func (p *Provider) markHost(ctx context.Context, c *conn, own mark) (mark, error) {
 	if err := p.writeRecord(c.target, own.Machine, own.Token); err != nil {
 		return mark{}, err
@@ -245,8 +250,9 @@ func (p *Provider) markHost(ctx context.Context, c *conn, own mark) (mark, error
 // units.
 const minSpareDisk = 64
 
-// checkFit returns an error if the host cannot be the machine: its architecture is not that of the model's binary,
-// which is this program's, it has too little space, or it does not meet the constraints.
+// checkFit returns an error if the host cannot be the machine. This is the case if it does not have this
+// program's architecture, which is that of the model's binary, has too little free disk space, or does not
+// meet the constraints. checkFit also returns an error if it cannot read the hardware in ssh.pool.
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	if h.arch != constraints.HostArch() {
 		return withHints(
@@ -286,6 +292,7 @@ func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 	}
 
 	hardware := inPool.Hardware()
+	// inspectHost finds only these values.
 	hardware.Arch = cmp.Or(hardware.Arch, h.arch)
 	hardware.CPUCores = cmp.Or(hardware.CPUCores, h.cores)
 	hardware.Mem = cmp.Or(hardware.Mem, h.memory)
@@ -311,6 +318,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 		Unknown map[string]any `yaml:",inline"`
 	}{Host: node.Value}
 
+	// A string is already the value of Host.
 	if node.Kind != yaml.ScalarNode {
 		if err := node.Decode(&entry); err != nil {
 			return err
@@ -347,7 +355,7 @@ func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, er
 
 // readPool reads the pool of hosts from the setting ssh.pool. The setting is a list of hosts, or the path of a
 // file that contains such a list. readPool reads the file at each call, so that operators can add hosts. It
-// returns an error if a host appears twice.
+// returns nil if the setting is empty. It returns an error if a host appears twice, even with different users.
 func (p *Provider) readPool() ([]member, error) {
 	text := strings.TrimSpace(p.env.Config["pool"])
 	if text == "" {

@@ -44,7 +44,8 @@ func (c *conn) close() {
 }
 
 // dial logs in to a host whose key is trusted, and saves the key of a host with a fingerprint. The connection
-// ends when ctx is done. dial returns an error that wraps [provider.ErrTransient] if it cannot reach the host.
+// ends when ctx is done. dial returns an error that wraps [provider.ErrTransient] if it cannot reach the host,
+// unless it has refused the last key that the host offered. In that case, the error is about the key.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	policy, err := p.newHostKeyPolicy(t)
 	if err != nil {
@@ -119,8 +120,8 @@ func explainDial(t target, l loginMethods, err error) error {
 	return err
 }
 
-// connect opens an SSH connection and logs in, within connectTimeout. It returns a transient error if the host
-// does not answer.
+// connect opens an SSH connection and logs in, within connectTimeout. It returns a transient error if it
+// cannot reach the host, if the connection breaks, or if ctx is done.
 func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -185,8 +186,9 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	return c
 }
 
-// sendKeepalive waits for keepaliveInterval, and then requests an answer from the host. It closes the client
-// if no answer comes within keepaliveTimeout.
+// sendKeepalive waits for keepaliveInterval, and then requests an answer from the host. It returns nil if the
+// host has answered. If no answer comes within keepaliveTimeout, or ctx is done during the request, it closes
+// the client and returns an error.
 func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 	if err := backoff.Sleep(ctx, keepaliveInterval); err != nil {
 		return err
@@ -230,8 +232,9 @@ func (e scriptError) Error() string {
 // noStdin is given to run for a script that reads nothing.
 var noStdin io.Reader
 
-// run runs the file scripts/SCRIPT.sh on the host as root, and returns its stdout. It returns a scriptError if
-// the script fails, and a transient error if the connection to the host breaks.
+// run runs the file scripts/SCRIPT.sh on the host as root, and returns its stdout. It returns an error that
+// wraps a scriptError if the script or sudo fails. It returns a transient error if the connection to the host
+// breaks or ctx is done.
 func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...string) (string, error) {
 	text, err := scripts.ReadFile("scripts/" + script + ".sh")
 	if err != nil {
@@ -263,8 +266,8 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	return "", err
 }
 
-// execCommand runs a command on the host, and returns its stdout. It returns a scriptError if the command does
-// not exit with 0. The end of ctx closes the connection.
+// execCommand runs a command on the host, and returns the first maxOutput bytes of its stdout. It returns a
+// scriptError if the host reports that the command has failed. The end of ctx closes the connection.
 func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	session, err := c.client.NewSession()
 	if err != nil {

@@ -72,10 +72,11 @@ func pinFingerprint(t target) ssh.HostKeyCallback {
 	}
 }
 
-// knownAlgorithms returns the algorithms of the host's known keys, which the host must use. It returns nil
-// if no key is known.
+// knownAlgorithms returns the algorithms of the host's known keys, which the host must use. If no key is
+// known, it returns nil, for the library's default algorithms.
 func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) {
-	// The error for a key that does not match lists the known keys.
+	// The error for a key that does not match lists the known keys. The remote address is empty, since
+	// known prefers t's address.
 	verdict := known(t.address(), &net.TCPAddr{}, noKey{})
 	var mismatch *knownhosts.KeyError
 	if !errors.As(verdict, &mismatch) {
@@ -133,7 +134,8 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 // unknownKeyError returns the error for an unknown key, with hints on how to confirm the key.
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
-	// The word in the name of the key's file. ECDSA has several key types.
+	// The name of the file with the host's key contains this word. ECDSA is the default, since it has several
+	// key types.
 	family := "ecdsa"
 	switch key.Type() {
 	case ssh.KeyAlgoED25519:

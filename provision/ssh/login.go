@@ -25,8 +25,9 @@ type loginMethods struct {
 
 // gatherLogin returns the ways to log in to a host: the configured key, and the configured password. If no key
 // is configured, it uses the keys in the user's ~/.ssh and those of the ssh-agent instead. The ssh-agent must
-// answer within agentTimeout, and before ctx is done. The caller must call close of the result. It returns an
-// error if a configured key or password cannot be used, or if there is no way to log in.
+// answer within agentTimeout, and before ctx is done. The caller must call close of the result, unless there
+// is an error. gatherLogin returns an error if a configured key or password cannot be used, or if there is no
+// way to log in.
 func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, error) {
 	l := loginMethods{close: func() {}}
 	fileKeys, err := p.readIdentities(&l)
@@ -40,7 +41,8 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 	}
 
 	if len(fileKeys) > 0 || sshAgent != nil {
-		// The library calls this function during the login.
+		// The library calls this function during the login. It lists all keys, since the library uses only the
+		// first method for keys.
 		listKeys := func() ([]ssh.Signer, error) {
 			if sshAgent == nil {
 				return fileKeys, nil
@@ -105,8 +107,8 @@ func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err er
 	return signers, nil
 }
 
-// readIdentity reads a private key from a file. It returns an error if the key has a passphrase, or if other
-// users have access to the file.
+// readIdentity reads a private key from a file. It returns an error if the file cannot be read or has no
+// private key, if the key has a passphrase, or if other users have access to the file.
 func readIdentity(path string) (ssh.Signer, error) {
 	data, err := readPrivate(path)
 	if err != nil {
@@ -130,8 +132,8 @@ func readIdentity(path string) (ssh.Signer, error) {
 // is not reported as a hanging host.
 const agentTimeout = 10 * time.Second
 
-// dialAgent connects to the ssh-agent. It returns nil if no ssh-agent is running. Otherwise it sets l.close,
-// and adds the agent's keys to l.tried.
+// dialAgent connects to the ssh-agent. It returns nil if it cannot connect. Otherwise it sets l.close, and
+// adds a description of the agent's keys to l.tried.
 func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -144,7 +146,7 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 		return nil
 	}
 
-	// This fails only if the connection is closed. In that case, the agent's keys are not used.
+	// SetDeadline fails only if the connection is closed. In that case, the agent's keys are not used.
 	_ = conn.SetDeadline(deadline)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l.close = func() {

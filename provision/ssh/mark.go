@@ -42,7 +42,8 @@ var markWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 })
 
-// readMark parses the mark on a host. It returns an error if a word of the mark has unexpected characters.
+// readMark parses the mark on a host. It returns an error if the text is not a mark, or if the environment,
+// its name or the machine does not match markWord.
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
 	if err != nil {
@@ -86,7 +87,8 @@ type hostFacts struct {
 	running bool // the agent's service is running
 }
 
-// inspectHost queries a host for its hardware, its mark, and whether the machine's agent is running.
+// inspectHost queries a host for its hardware, its mark, and whether the machine's agent is running. It
+// returns an error if it cannot read the host's mark.
 func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err error) {
 	output, err := c.run(ctx, "look", noStdin, p.root, p.env.UUID, p.systemdFolder)
 	if err != nil {
@@ -162,9 +164,10 @@ func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// readLedger reads the records of hosts that are machines, by machine. It also returns a record that cannot be
-// read, with the reason in unreadable. Such a record prevents a start of its machine on a different host, and
-// does not affect other machines.
+// readLedger reads the records of hosts that are machines, by machine. It leaves out an empty record, with
+// which an operator gives up the host. It also returns a record that cannot be read, with the reason in
+// unreadable. Such a record prevents a start of its machine on a different host, and does not affect other
+// machines.
 func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +178,7 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	for _, e := range entries {
 		machine, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || provider.CheckMachine(machine) != nil {
-			// This is the temporary file of an interrupted write.
+			// This is not a record. For example, it is the temporary file of an interrupted write.
 			continue
 		}
 
@@ -250,7 +253,7 @@ func (p *Provider) isGivenUp(machine string) bool {
 }
 
 // removeRecord removes a machine's record if it is about the host t, or if the operator has emptied it. It does
-// nothing if the record is about a different host, or does not exist.
+// nothing if the record is about a different host, does not exist or cannot be read.
 func (p *Provider) removeRecord(t target, machine string) error {
 	records, err := p.readLedger()
 	if err != nil {

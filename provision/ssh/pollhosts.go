@@ -20,12 +20,13 @@ type polledHost struct {
 // maxParallelPolls is the maximum number of hosts that are queried at the same time.
 const maxParallelPolls = 32
 
-// Instances queries all hosts in the pool, and all hosts in the ledger, in parallel and within pollTimeout. A
-// recorded machine whose host does not answer, or refuses the login, counts as running. The machine may be
-// running on the other side of a network partition, so it must not be started on a different host.
+// Instances queries all hosts in the pool, and all hosts in the ledger, in parallel and within pollTimeout. If
+// the query of a host fails or is skipped, the machine that the ledger records for the host counts as running.
+// The machine may be running on the other side of a network partition, so it must not be started on a
+// different host.
 //
-// If a host did not answer, Instances skips the host for retryInterval. Otherwise such hosts could use all the
-// time of each call, and other hosts would never be queried.
+// If the query of a host fails before pollTimeout, Instances skips the host for retryInterval. Otherwise hosts
+// that do not answer could use all the time of each call, and other hosts would never be queried.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	hosts, err := p.listHosts()
 	if err != nil {
@@ -87,6 +88,7 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 			// If the host of the record is in the pool, the host's answer will replace the record.
 			continue
 		}
+		// A fingerprint in the pool takes precedence over the record's.
 		hosts = append(hosts, polledHost{poolMember(pool, t).target, r})
 	}
 
@@ -102,8 +104,9 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	return hosts, nil
 }
 
-// pollHost queries one host, unless the host is silent. It returns nil if the host is not a machine of this
-// environment. If the host does not answer, its recorded machine counts as running.
+// pollHost queries one host, and returns its instance. It returns nil if the host is not a machine of this
+// environment. If the query fails, or is skipped since an earlier one has failed, pollHost returns the
+// recorded machine as running, or nil if there is no record.
 func (p *Provider) pollHost(ctx context.Context, host polledHost) *provider.Instance {
 	if p.isSilent(host.target) {
 		return p.presumeRunning(host)
@@ -111,7 +114,7 @@ func (p *Provider) pollHost(ctx context.Context, host polledHost) *provider.Inst
 
 	facts, err := p.dialAndInspect(ctx, host.target)
 	if err != nil {
-		// If ctx is done, the host did not have the full hostTimeout to answer.
+		// If ctx is done, the host may not have had the full hostTimeout to answer.
 		if ctx.Err() == nil {
 			p.noteSilence(host, err)
 		}
@@ -146,7 +149,8 @@ func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, err
 }
 
 // readAnswer returns the instance that the mark on the host names, or nil if the host has no mark of this
-// environment. It corrects the ledger if the ledger differs from the mark. It only logs an error.
+// environment. If the ledger does not record that machine for the host, readAnswer writes a record. If there
+// is no such mark, it may remove the host's record; see forgetUnmarked. It only logs an error.
 func (p *Provider) readAnswer(host polledHost, facts hostFacts) *provider.Instance {
 	marked := facts.mark
 	if !facts.marked || marked.Environment != p.env.UUID {

@@ -32,7 +32,7 @@ type shownUnit struct {
 	log  []logs.Line // the last lines of the unit's log
 }
 
-// Run prints all of the units, or none.
+// Run prints the given units. If one of them cannot be shown, it prints none of them.
 func (c showUnitCmd) Run(o *operator) error {
 	if c.UTC {
 		// This process shows only the units, and then exits.
@@ -60,8 +60,7 @@ func (c showUnitCmd) Run(o *operator) error {
 	return err
 }
 
-// read reads the units of the arguments, by the units' names. damage lists the records that the status leaves
-// out.
+// read returns the given units by name. damage describes the records that are missing or do not decode.
 func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUnit, damage []string, err error) {
 	units = map[string]shownUnit{}
 	var names []string
@@ -91,21 +90,22 @@ func (c showUnitCmd) read(v *state.View, o *operator) (units map[string]shownUni
 	return units, s.Damage, nil
 }
 
-// readUnit reads those details of one unit that the flags ask for, and its last log lines. It does not read the
-// unit's view.
+// readUnit reads the details of one unit, with only its last hooks and the relations that the flags select. It
+// also reads the unit's last log lines. It leaves the view empty.
 func (c showUnitCmd) readUnit(v *state.View, o *operator, name string) (shownUnit, error) {
 	// A unit that does not exist gets its own error, without the prefix below.
 	if _, err := v.Unit(name); err != nil {
 		return shownUnit{}, err
 	}
 
-	d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
+	// If no hook runs, Owed computes the next step of the unit's agent.
+	detail, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
 	if err != nil {
 		return shownUnit{}, fmt.Errorf("cannot show unit %q: %w", name, err)
 	}
 
-	d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
-	if err := c.narrow(name, &d); err != nil {
+	detail.Hooks = detail.Hooks[max(0, len(detail.Hooks)-maxShownHooks):]
+	if err := c.narrow(name, &detail); err != nil {
 		return shownUnit{}, err
 	}
 
@@ -114,7 +114,7 @@ func (c showUnitCmd) readUnit(v *state.View, o *operator, name string) (shownUni
 		return shownUnit{}, err
 	}
 
-	return shownUnit{UnitDetail: d, log: lines}, nil
+	return shownUnit{UnitDetail: detail, log: lines}, nil
 }
 
 // render returns the units as text, or in the chosen format.
@@ -130,8 +130,9 @@ func (c showUnitCmd) render(o *operator, units map[string]shownUnit, asText bool
 	return encodeAs(c.Format, details)
 }
 
-// narrow removes from d all relations and related units that the flags do not select. name is the unit of d.
-// narrow returns an error if --endpoint or --related-unit selects nothing.
+// narrow removes from d all relations and related units that the flags do not select, and with --app also the
+// settings of the unit itself. name is the unit of d. narrow returns an error if --endpoint or --related-unit
+// selects nothing.
 func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	if c.Endpoint != "" {
 		var endpoints []string
@@ -152,8 +153,9 @@ func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	return nil
 }
 
-// narrowUnits removes the related units that the flags do not select, and with --app all settings of units.
-// It reports whether it found the unit of --related-unit, or whether that flag is not given.
+// narrowUnits removes the related units that --related-unit does not select. With --app, it removes all related
+// units, and the settings of the unit itself. found reports whether there was a related unit of that name, and is
+// true without --related-unit.
 func (c showUnitCmd) narrowUnits(relations []status.RelationDetail) (found bool) {
 	for i := range relations {
 		for name := range relations[i].RelatedUnits {

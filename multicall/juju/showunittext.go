@@ -29,8 +29,8 @@ type unitRest struct {
 	Relations    []status.RelationDetail       `yaml:"relation-info,omitempty"`
 }
 
-// renderText renders each unit as text: its state with time, reason and advice, its last log lines, and the
-// other details.
+// renderText renders each unit as text: its state with time, reason and advice, the last log lines of the unit or
+// of its failed hook, and the other details.
 func (c showUnitCmd) renderText(units map[string]shownUnit, coloured bool) ([]byte, error) {
 	var b bytes.Buffer
 	for i, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
@@ -39,7 +39,7 @@ func (c showUnitCmd) renderText(units map[string]shownUnit, coloured bool) ([]by
 		}
 
 		u := units[name]
-		u.writeAnswer(&b, name, coloured)
+		u.writeState(&b, name, coloured)
 		u.writeLines(&b, coloured)
 		if err := u.writeRest(&b); err != nil {
 			return nil, err
@@ -49,8 +49,9 @@ func (c showUnitCmd) renderText(units map[string]shownUnit, coloured bool) ([]by
 	return b.Bytes(), nil
 }
 
-// writeAnswer writes the unit's state, the reason for the state, and the advice for the operator.
-func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
+// writeState writes the unit's title and state, the reason for the state, the advice for the operator, and what
+// its agent does now and next.
+func (u shownUnit) writeState(b *bytes.Buffer, name string, coloured bool) {
 	title := name
 	if u.Leader {
 		title += " *"
@@ -119,10 +120,11 @@ func sinceText(since time.Time) string {
 	return " since " + since.Local().Format(time.DateTime) + ago
 }
 
-// writeLines writes the last lines of the hook whose failure stops the unit, or else the unit's last log
-// lines.
+// writeLines writes the last log lines of the hook whose failure stops the unit. If there is no such hook, or it has
+// logged nothing, writeLines writes the unit's last log lines.
 func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	failed := u.LastFailed
+	// u.Error can also describe a hook that has been running for very long, or a unit that is down.
 	stopsUnit := failed != nil && u.Error != nil && failed.Hook == u.Error.Hook
 	if stopsUnit && len(failed.Lines) > 0 {
 		fmt.Fprintf(b, "\nThe last lines of %s:\n", text.Escape(failed.Hook))
@@ -146,11 +148,17 @@ func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	}
 }
 
-// writeRest writes the table of hooks, and then the other details in YAML, if there are any.
+// writeRest writes the table of hooks, and then the other details in YAML. It leaves out a part that is empty.
 func (u shownUnit) writeRest(b *bytes.Buffer) error {
+	const (
+		coloured     = false
+		naturalWidth = 0
+		emptyMapping = "{}\n"
+	)
+
 	if len(u.Hooks) > 0 {
 		b.WriteString("\n")
-		if err := hooksTable(u.Hooks).WriteIn(b, false, 0); err != nil {
+		if err := hooksTable(u.Hooks).WriteIn(b, coloured, naturalWidth); err != nil {
 			return err
 		}
 	}
@@ -168,7 +176,7 @@ func (u shownUnit) writeRest(b *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	if string(details) != "{}\n" {
+	if string(details) != emptyMapping {
 		b.WriteString("\n" + string(details))
 	}
 	return nil

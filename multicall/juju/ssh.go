@@ -23,19 +23,22 @@ type sshCmd struct {
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command to run there; default: a shell."`
 }
 
-// Run opens the shell, or runs the command, and returns its exit code. The command gets a terminal if stdin and
-// stdout are terminals.
+// Run opens a shell on the target's machine, or runs the command there. The exit code becomes juju's own. The
+// shell or command gets a terminal if stdin and stdout are terminals.
 func (c sshCmd) Run(o *operator) error {
 	command, err := c.splitCommand(o)
 	if err != nil {
 		return err
 	}
+
+	// The target can also be USER@UNIT, as for ssh, or the name of a pod, as for kubectl.
 	target := unitOfPod(o.cutUser(c.Target))
 	to, err := o.findMachineFolder(target)
 	if err != nil {
 		return hintTarget(target, err)
 	}
 
+	// The options of ssh can end with a further "--".
 	line := strings.Join(trimDashes(command), " ")
 	in, ok := o.streams.In.(*os.File)
 	interactive := ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)
@@ -65,7 +68,7 @@ func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
 
 // cutOptions splits words into the options at the front and the rest. It returns each option as one word, such as
 // "-r" or "--quiet", followed by its value if it has one. valueLetters are the letters of options that take a
-// value.
+// value. An option with two dashes never takes the next word as its value.
 func cutOptions(words []string, valueLetters string) (options [][]string, rest []string) {
 	isOption := func(word string) bool { return len(word) > 1 && word[0] == '-' && word != "--" }
 	for len(words) > 0 && isOption(words[0]) {

@@ -12,9 +12,9 @@ type startCmd struct {
 	Machine string `placeholder:"ID" help:"Let the first agent that starts for machine ID run it, instead of moving the machines of this directory; with --moved."`
 }
 
-// Run starts the environment's background process, unless it is running. With --moved it first claims the
-// machines for this directory. With --moved and --machine it starts nothing, and only lets a new agent claim
-// that machine.
+// Run starts the environment's background process, unless it is running. With --moved it first claims machine 0 for
+// this directory and, in a local environment, all other machines in the directory. With --moved and --machine it
+// starts nothing, and only takes that machine's claim from its holder, for the first agent that takes it then.
 func (c startCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -36,6 +36,7 @@ func (c startCmd) Run(o *operator) error {
 		}
 	}
 
+	// awaitOther also waits for a process that is about to run machine 0, or to end.
 	pid, err := o.awaitOther(e)
 	if err != nil {
 		return err

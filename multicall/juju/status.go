@@ -37,8 +37,8 @@ type statusCmd struct {
 	colourFlags `embed:""`
 }
 
-// Run prints the status once or, with --watch, again after each change. If a selector matches nothing, Run still
-// prints what the other selectors match, and then returns an error.
+// Run prints the status once or, with --watch, again after each change. Without --watch, Run returns an error if a
+// selector matches nothing, unless the selector is a status. It then still prints what the other selectors match.
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Selectors); err != nil {
 		return console.Usage(err)
@@ -60,6 +60,7 @@ func (c statusCmd) Run(o *operator) error {
 		return err
 	}
 	if c.Store {
+		// This changes the services in s.
 		if err := o.addNewer(s); err != nil {
 			return err
 		}
@@ -184,7 +185,8 @@ func quoteAll(patterns []string) []string {
 	return quoted
 }
 
-// layout returns the layout of tables. On a terminal, tables have a width and can have colours and a heading.
+// layout returns the layout of tables. On a terminal, tables have a width, and can have colours and a heading.
+// --color also gives them colours elsewhere, except in the file of --output.
 func (c statusCmd) layout(o *operator) statusTables {
 	out := o.streams.Out
 	t := statusTables{wide: c.Wide, relations: c.Relations, storage: c.Storage, now: time.Now()}
@@ -198,8 +200,8 @@ func (c statusCmd) layout(o *operator) statusTables {
 	}
 
 	t.width = console.SizeOf(out).Width
-	// Only a terminal that --watch redraws gets a heading. On others, the time in the heading would make each status
-	// differ from the last.
+	// Only a terminal that --watch can redraw gets a heading. On others, the time in the heading would make each
+	// status differ from the last.
 	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) {
 		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
 	}
@@ -250,8 +252,9 @@ func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 	return view
 }
 
-// watch prints the status again after each change, until the operator interrupts it or the reader has closed
-// the pipe. Selectors that match nothing are not an error, since they may match later.
+// watch shows the status, and again after each change or interval of watchInterval, until the operator interrupts
+// it or the reader has closed the pipe. It does not print the same status twice in a row. Selectors that match
+// nothing are not an error, since they may match later.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -351,14 +354,14 @@ type yamlStream struct {
 	err error
 }
 
-// writeStatusYAML writes the status as YAML. It encodes one unit at a time, since a status of very many
-// units would need a lot of memory as one document.
+// writeStatusYAML writes the status as YAML. It encodes the units in batches, since a status of very many units
+// would need a lot of memory as one document.
 func writeStatusYAML(w io.Writer, s jujuStatus) error {
 	y := &yamlStream{w: bufio.NewWriter(w)}
 	y.add(0, "model", s.Model)
 	writeYAMLMap(y, 0, "machines", s.Machines, nil)
 
-	// Each entry is written without its units. They follow, one by one.
+	// Each entry is written without its units. They follow in batches.
 	writeYAMLMap(y, 0, "applications", s.Applications, func(depth int, name string, v any) {
 		application := v.(jujuApplication)
 		units := application.Units
@@ -403,9 +406,9 @@ func writeStatusYAML(w io.Writer, s jujuStatus) error {
 // yamlBatch is how many entries one call of the yaml package prints.
 const yamlBatch = 50
 
-// writeYAMLMap writes a mapping with the given name, indented for the depth. It calls add to write each entry.
-// If add is nil, it writes the entries as the yaml package does. It passes at most yamlBatch entries to the
-// package at a time.
+// writeYAMLMap writes the entries as a mapping with the given name, indented for the depth. It calls add to write
+// each entry, one level deeper. If add is nil, it writes the entries as the yaml package does, and passes at most
+// yamlBatch entries to the package at a time. Without entries, it writes an empty mapping.
 func writeYAMLMap[T any](
 	y *yamlStream,
 	depth int,
@@ -419,12 +422,12 @@ func writeYAMLMap[T any](
 	}
 	y.writeLines(depth, []byte(name+":\n"))
 
-	for names := range slices.Chunk(sortAsYAML(y, entries), yamlBatch) {
+	for keys := range slices.Chunk(sortAsYAML(y, entries), yamlBatch) {
 		batch := map[string]T{}
-		for _, name := range names {
-			batch[name] = entries[name]
+		for _, key := range keys {
+			batch[key] = entries[key]
 			if add != nil {
-				add(depth+1, name, entries[name])
+				add(depth+1, key, entries[key])
 			}
 		}
 
@@ -435,8 +438,8 @@ func writeYAMLMap[T any](
 }
 
 // sortAsYAML returns the keys of entries in the order in which the yaml package prints them. entries must not be
-// empty. sortAsYAML sorts the names of units without the package, since there can be very many units. It returns
-// nil if the stream has an error.
+// empty, and all or none of its keys must be the names of units. sortAsYAML sorts the names of units without the
+// package, since there can be very many units. For other keys, it returns nil if the stream has an error.
 func sortAsYAML[T any](y *yamlStream, entries map[string]T) []string {
 	keys := slices.Collect(maps.Keys(entries))
 	if charm.IsUnit(keys[0]) {
@@ -475,12 +478,14 @@ func (y *yamlStream) addRelations(relations map[string]status.Relation) {
 		relation := v.(status.Relation)
 		ends := relation.Services
 		relation.Services = nil
+		// The last line would be the empty mapping of services.
 		y.addButLast(depth, name, relation)
 
 		writeYAMLMap(y, depth+1, "services", ends, func(depth int, name string, v any) {
 			end := v.(status.RelationEnd)
 			units := end.Units
 			end.Units = nil
+			// The last line would be the empty mapping of units.
 			y.addButLast(depth, name, end)
 			writeYAMLMap(y, depth+1, "units", units, nil)
 		})

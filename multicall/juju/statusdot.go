@@ -13,9 +13,9 @@ import (
 )
 
 // writeDot draws the status in graphviz's language. Services are boxes. Relations are edges from the
-// requiring to the providing service. A label shows the relation's number, and its name at either end.
-// Entities in error are red, and dying entities are dashed. A service is dotted if the status shows only
-// its relations.
+// requiring to the providing service. The label of an edge shows the relation's id, such as relation-2, and its
+// name at each end. Entities in error are red, and entities that are not alive are dashed. A service is dotted if
+// the status shows only its relations.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph model {\n  node [shape=box];\n")
@@ -48,20 +48,20 @@ func foreignServices(s status.Status) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// writeBox writes an application's node of the graph. The node is red if a unit is in error, and has a double
-// border if the application is exposed.
-func writeBox(b *strings.Builder, name string, view status.Service) {
-	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, formatCount(len(view.Units), "unit"))}
-	for _, u := range view.Units {
+// writeBox writes an application's node of the graph. The node is red if a unit is in error, is dashed if the
+// application is not alive, and has a double border if the application is exposed.
+func writeBox(b *strings.Builder, name string, s status.Service) {
+	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, s.Charm, formatCount(len(s.Units), "unit"))}
+	for _, u := range s.Units {
 		if status.IsErrorState(u.State) {
 			a["color"] = "red"
 		}
 	}
 
-	if view.Exposed {
+	if s.Exposed {
 		a["peripheries"] = "2"
 	}
-	a.setLife(view.Life)
+	a.setLife(s.Life)
 	writeLine(b, quoteDot(name), a)
 }
 

@@ -12,7 +12,7 @@ import (
 	"bijou/state/text"
 )
 
-// relationTable returns a table with a line for each relation.
+// relationTable returns a table with a row for each relation, with relations in error first.
 func relationTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
 	t.PaintOnly("STATE")
@@ -27,15 +27,16 @@ func relationTable(s status.Status) *console.Table {
 	return t
 }
 
-// relationReason returns why units of the relation are in error. If there is only one failure, the reason has its
-// hint. Otherwise it has the messages of all failures in one line.
+// relationReason returns why units of the relation are in error. A single failure keeps the command that shows
+// more, if it has one. The messages and commands of several failures become one text. Without failures, the reason
+// is empty.
 func relationReason(r status.Relation) reason {
 	var failures []reason
 	for _, end := range r.Services {
-		for unit, view := range end.Units {
-			if view.Message != "" {
-				shown := unit + ": " + text.FirstLine(view.Message)
-				failures = append(failures, failureReason(shown, cmp.Or(view.Stderr, view.Logged), view.See))
+		for unit, u := range end.Units {
+			if u.Message != "" {
+				shown := unit + ": " + text.FirstLine(u.Message)
+				failures = append(failures, failureReason(shown, cmp.Or(u.Stderr, u.Logged), u.See))
 			}
 		}
 	}
@@ -52,8 +53,8 @@ func relationReason(r status.Relation) reason {
 	return reason{text: strings.Join(messages, "; ")}
 }
 
-// relationUnitTable returns a table with a row for each unit of each relation, with units in error first. An end
-// without units also has a row.
+// relationUnitTable returns a table with a row for each unit of each relation. Relations in error come first, and
+// at each end units in error come first. An end without units also has a row.
 func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
 	t.PaintOnly("STATE")

@@ -51,6 +51,7 @@ func applicationWord(s status.Service) string {
 		}
 	}
 
+	// All other words are equally urgent, so take the first by name.
 	others := slices.Sorted(maps.Keys(words))
 	if len(others) == 0 {
 		return "-"
@@ -58,10 +59,11 @@ func applicationWord(s status.Service) string {
 	return others[0]
 }
 
-// applicationTable returns a table with a line for each application.
+// applicationTable returns a table with a row for each application.
 func applicationTable(s status.Status) *console.Table {
 	t := console.NewTable("APPLICATION", "STATUS", "UNITS", "CHARM", "VERSION", "EXPOSED", "MESSAGE")
 	t.PaintOnly("STATUS")
+	// These columns can be left out, if they are empty or for lack of space.
 	t.Spare("VERSION", "EXPOSED", "MESSAGE")
 
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
@@ -100,6 +102,7 @@ func addRow(t *console.Table, word string, why reason, cells ...string) {
 func unitTable(s status.Status, now time.Time) *console.Table {
 	t := console.NewTable("UNIT", "STATUS", "AGENT", "SINCE", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	t.PaintOnly("STATUS")
+	// These columns can be left out, if they are empty or for lack of space.
 	t.Spare("AGENT", "ADDRESS", "PORTS", "MESSAGE")
 
 	units := allUnits(s)
@@ -152,7 +155,7 @@ func runningTable(s status.Status, now time.Time) *console.Table {
 	return t
 }
 
-// formatAgo returns how long ago a time was, or its date if it was not today and more than 12 hours ago. It
+// formatAgo returns how long ago a time was, or its date if it was not today and at least 12 hours ago. It
 // returns "" for the zero time.
 func formatAgo(since, now time.Time) string {
 	since = since.Local()
@@ -175,8 +178,8 @@ func formatAgo(since, now time.Time) string {
 	return since.Format(time.DateOnly)
 }
 
-// machinesLine returns one line about all machines. It returns "" unless all machines run and none has a
-// message.
+// machinesLine returns one line about all machines. It returns "" if there are none, or if one of them does not
+// run, is not alive, or has a message.
 func machinesLine(s status.Status) string {
 	ids := slices.SortedFunc(maps.Keys(s.Machines), state.CompareIDs)
 	for _, id := range ids {

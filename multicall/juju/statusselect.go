@@ -26,10 +26,10 @@ func isMachineID(id string) bool { return charm.IsUnit("a/" + id) }
 
 // selectStatus returns the part of a status that the selectors match, or all of it if there are none.
 //
-// An application's name selects all its units. A unit's name selects its application with only that unit. The
-// result also has the machines of these units, machines that are named, and the relations of these
-// applications. In these relations, the ends at selected applications have only the selected units. The other
-// ends have all of their units.
+// An application's name selects all its units. A unit's name, its machine's id or one of its statuses selects its
+// application with only the units that match. The result also has the machines of these units, machines that are
+// named, and the relations of these applications. In these relations, the ends at selected applications have only
+// the selected units. The other ends have all of their units.
 func selectStatus(s status.Status, selectors []string) status.Status {
 	if len(selectors) == 0 {
 		return s
@@ -37,6 +37,7 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 
 	globs := status.NewGlobs(selectors)
 	kept := s
+	// As in status.Read, only a status without selectors shows the trouble of the provisioner.
 	kept.Provisioner = nil
 	kept.Machines = map[string]status.Machine{}
 	kept.Services = map[string]status.Service{}
@@ -78,7 +79,7 @@ func selectService(name string, view status.Service, globs status.Globs) (kept s
 	isNamed := globs.Match(name)
 	units := map[string]status.Unit{}
 	for unit, u := range view.Units {
-		// Match also records that the selector of a unit matches.
+		// Match also records that the selector of a unit matches, so it comes before isNamed.
 		if slices.ContainsFunc(unitSelectors(unit, u), globs.Match) || isNamed {
 			units[unit] = u
 		}

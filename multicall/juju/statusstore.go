@@ -10,8 +10,9 @@ import (
 	"bijou/state/status"
 )
 
-// addNewer queries the store, in one request, for the current releases of the channels that services follow. It
-// adds the releases that differ from the services' charms to s.Services, and prints a hint for each of them.
+// addNewer queries the store, for all services together, for the current releases of the channels that services
+// follow. For each release that differs from the service's charm, it sets Newer in s.Services and prints a hint. If
+// the store's answer for a service is an error, it prints a warning.
 func (o *operator) addNewer(s status.Status) error {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
@@ -65,6 +66,7 @@ func (st *charmStore) wishesFor(names []string) ([]charmsource.Wish, error) {
 	return state.Read(st.o.ctx, st.state, func(v *state.View) (wishes []charmsource.Wish, err error) {
 		for _, name := range names {
 			service, err := v.Service(name)
+			// Even a service that was removed in the meantime gets a wish, so that each name has one.
 			if state.IgnoreNotFound(err) != nil {
 				return nil, err
 			}

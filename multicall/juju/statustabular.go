@@ -90,6 +90,7 @@ func (t statusTables) parts() (parts []statusPart) {
 	}
 	parts = append(parts, heading, provisionerTable(t.status))
 
+	// With nil, the table of machines has no columns for units and constraints.
 	if t.wide {
 		parts = append(parts, serviceTable(t.status), wideUnitTable(t.status),
 			wideRunningTable(t.status), machineTable(t.status, nil))
@@ -119,7 +120,7 @@ type statusPart interface {
 	WriteIn(w io.Writer, coloured bool, width int) error
 }
 
-// machines returns the table of machines, or one line if all machines run and none has a message.
+// machines returns the line of machinesLine or, if that is empty, the table of machines.
 func (t statusTables) machines() statusPart {
 	if line := machinesLine(t.status); line != "" {
 		return statusLine(line)
@@ -172,8 +173,8 @@ func compareErrorFirst(a, b string, byName int) int {
 	return byName
 }
 
-// machineTable returns the table of machines. If entries is not nil, the table has columns for units and
-// constraints.
+// machineTable returns the table of machines, with machines in error first. If entries is not nil, the table has
+// columns for units and constraints.
 func machineTable(s status.Status, entries map[string]machineEntry) *console.Table {
 	columns := []string{"MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES"}
 	if entries != nil {
@@ -198,8 +199,9 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 	return t
 }
 
-// machineMessage returns the machine's error or other message, with the time of the next attempt to start it. It
-// returns "" if there is nothing to say about the machine.
+// machineMessage returns the trouble of the machine's agent or, without trouble, the machine's error or other
+// message, with the time of the next attempt to start it. Without a message, it says if a machine of a confined
+// environment does not use a gateway yet. It returns "" if there is nothing to say about the machine.
 func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
@@ -295,8 +297,9 @@ func failureReason(shown, lastLine, see string) reason {
 // unitMessage returns the text of unitReason, with the command that shows more.
 func unitMessage(u status.Unit, workload string) string { return unitReason(u, workload).String() }
 
-// unitReason returns the reason to show for a unit. The reason is the unit's error with its next retry or,
-// without an error, workload, the message that the charm has set.
+// unitReason returns the reason to show for a unit: the trouble of its agent or, without trouble, the hook and
+// message of u.Info and whether the hook is retried. Without either of them, the reason is workload, the message
+// of the workload's status.
 func unitReason(u status.Unit, workload string) reason {
 	if u.Trouble != nil {
 		return reason{text: troubleMessage(*u.Trouble)}
@@ -307,6 +310,7 @@ func unitReason(u status.Unit, workload string) reason {
 		return reason{text: text.FirstLine(workload)}
 	}
 
+	// Without a hook, only the message is shown.
 	shown := text.FirstLine(strings.TrimPrefix(info.Hook+": "+info.Message, ": "))
 	switch {
 	case info.Resolved != "":

@@ -14,7 +14,7 @@ import (
 	"bijou/state/text"
 )
 
-// serviceTable returns a table with a line for each application, with all columns.
+// serviceTable returns a table with a row for each application, which never leaves out a column.
 func serviceTable(s status.Status) *console.Table {
 	t := console.NewTable("APPLICATION", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
 	t.PaintOnly("STATUS")

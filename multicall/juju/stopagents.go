@@ -11,7 +11,7 @@ import (
 const maxStopPasses = 5
 
 // stopAgents stops the agents of all machines on this host, and agents that are started in the meantime. It
-// returns the number of stopped agents. It gives up after maxStopPasses passes that each found agents.
+// returns the number of stopped agents. It returns an error if each of maxStopPasses passes has found agents.
 func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)

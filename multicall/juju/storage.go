@@ -108,7 +108,7 @@ func newStorageInfos(storages []state.Storage) map[string]any {
 	return map[string]any{"storage": infos}
 }
 
-// storageTable returns a table with a line for each storage.
+// storageTable returns a table with a row for each storage.
 func storageTable(storages []state.Storage) *console.Table {
 	t := console.NewTable("UNIT", "STORAGE ID", "TYPE", "POOL", "SIZE", "STATUS", "MESSAGE")
 	for _, s := range storages {

@@ -15,8 +15,8 @@ type switchCmd struct {
 	Name string `arg:"" optional:"" help:"The model. Without it, the command prints the model in use."`
 }
 
-// Run makes the environment the current one, or prints the current one if no name is given. $JUJU_ENV and
-// $JUJU_MODEL take precedence over the current environment.
+// Run makes the environment the current one. If no name is given, it prints the environment that commands use.
+// $JUJU_ENV and $JUJU_MODEL take precedence over the current environment, and -e takes precedence over them.
 func (c switchCmd) Run(o *operator) error {
 	if c.Name == "" {
 		e, err := o.home.Choose(o.name)
@@ -29,6 +29,7 @@ func (c switchCmd) Run(o *operator) error {
 	}
 
 	if c.Name == "-" {
+		// An error of Names only affects the hint.
 		names, _ := o.home.Names()
 		return console.Hint(console.Usage(errors.New("no model given: bijou does not remember the previous one")),
 			"juju switch NAME; "+listHint("models", names))
@@ -57,8 +58,8 @@ func (c switchCmd) Run(o *operator) error {
 	return o.setCurrent(e.Name)
 }
 
-// setCurrent makes the environment the current one. It prints a note if a different environment was the
-// current one before.
+// setCurrent makes the environment the current one. It prints a note, unless no environment was the current one
+// before.
 func (o *operator) setCurrent(name string) error {
 	before := o.home.Current()
 	if err := o.home.SetCurrent(name); err != nil {

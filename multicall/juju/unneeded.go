@@ -3,8 +3,8 @@ package juju
 import "bijou/multicall/console"
 
 // unneeded returns the options of Juju, compose and kubectl that commands accept although they have no effect here.
-// The first row that matches a command and an option applies, so a row of single commands must precede a row of all
-// commands (*) with the same option. An option with = takes a value.
+// The first row that matches a command and an option applies. After a row of all commands (*), a row of single
+// commands with the same option has no effect. An option with = takes a value.
 func unneeded() []console.Unneeded {
 	return []console.Unneeded{
 		{Commands: "ssh", Options: "B= P=", Why: "the provider decides how to connect to its machines"},

@@ -58,17 +58,18 @@ func (c restoreCmd) Run(o *operator) error {
 	})
 }
 
-// restoreEnvironment creates a new environment from the backup. With --replace, it restores the backup over
-// the same environment, if that environment exists.
+// restoreEnvironment creates a new environment from the backup, and starts it. With --replace, it restores the
+// backup over the same environment, if that environment exists. Without --replace, it only starts an existing
+// environment that an interrupted call has completely restored from this backup.
 func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error {
-	env, err := copying.BackupEnvironment(a)
+	backedUp, err := copying.BackupEnvironment(a)
 	if err != nil {
 		return err
 	}
 
-	o.name = cmp.Or(o.name, os.Getenv("JUJU_ENV"), env.Name)
+	o.name = cmp.Or(o.name, os.Getenv("JUJU_ENV"), backedUp.Name)
 	// newEnvironment only returns a record: nothing is created yet.
-	e, err := bootstrapCmd{Provider: env.Provider, State: c.State}.newEnvironment(o)
+	e, err := bootstrapCmd{Provider: backedUp.Provider, State: c.State}.newEnvironment(o)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	defer lock.Release()
 
 	r := &restore{o: o, cmd: c, archive: a, env: e}
-	if err := r.run(lock, env); err != nil {
+	if err := r.run(lock, backedUp); err != nil {
 		return fmt.Errorf("cannot restore model %q: %w", e.Name, err)
 	}
 
@@ -92,11 +93,11 @@ type restore struct {
 	o       *operator
 	cmd     restoreCmd
 	archive *backupfile.Reader
-	env     home.Environment
+	env     home.Environment // the environment to restore to, not the one in the backup
 }
 
-// run restores the backup under the lock of the environment's directory. env is the backup's environment.
-func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
+// run restores the backup under the lock of the environment's directory. backedUp is the environment in the backup.
+func (r *restore) run(lock *home.FolderLock, backedUp state.Environment) error {
 	if lock.Bootstrapped() && r.cmd.Replace {
 		return r.replaceInPlace()
 	}
@@ -115,10 +116,10 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 
 	if r.cmd.Replace {
 		// The directory is lost, but the new environment replaces the former one, and keeps its uuid.
-		r.env.UUID = env.UUID
+		r.env.UUID = backedUp.UUID
 	}
 
-	b := bootstrap{o: r.o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
+	b := bootstrap{o: r.o, cmd: bootstrapCmd{config: backedUp.Config}, lock: lock, env: r.env, restore: r}
 	err := r.create(&b)
 	if err != nil && !r.cmd.Replace {
 		// With --replace, the directory may have files that this call has not created.
@@ -135,8 +136,8 @@ func (r *restore) create(b *bootstrap) error {
 	return b.run()
 }
 
-// finishInterrupted starts an environment that an interrupted call has completely restored from this backup. done
-// is false if there is no such environment in dir.
+// finishInterrupted starts an environment that an interrupted call has completely restored from this backup, and
+// makes it the current one. done is false if dir has no such environment, or if its store cannot be read.
 func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	e, err := home.Load(dir)
 	if err != nil {
@@ -144,7 +145,7 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	}
 	_, isComplete, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
 	if err != nil || !isComplete {
-		// This is a different environment, or its store cannot be read.
+		// This is a different environment, machine 0's agent has already run, or the store cannot be read.
 		return false, nil
 	}
 
@@ -157,8 +158,8 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 }
 
 // findWhole returns the uuid of the environment that an interrupted call has completely restored from this
-// backup, in the same store and under the same name. It returns "" if there is no such environment. With
-// --replace, callers restore the backup in either case.
+// backup, in the same store and under the same name, and prints a note about it. It returns "" if there is no such
+// environment. With --replace, callers restore the backup in either case.
 func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	env, isComplete, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
 	if _, replaced := errors.AsType[*state.Replaced](err); replaced && r.cmd.Replace {
@@ -185,8 +186,8 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 }
 
 // replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it. With
-// --state, it moves the environment to that store. It returns an error if an agent of the environment runs on
-// this host.
+// --state, it moves the environment to that store. It returns an error if the environment in the directory has a
+// different uuid, or if one of its agents runs on this host.
 func (r *restore) replaceInPlace() error {
 	e, err := home.Load(r.env.Dir)
 	if err != nil {
@@ -205,7 +206,7 @@ func (r *restore) replaceInPlace() error {
 
 	oldStateURL := e.State
 	if r.cmd.State != "" {
-		// The model keeps copies of the credentials in the files that the URL names.
+		// The environment's directory gets copies of the credentials that the new URL names.
 		e.State, err = e.KeepCredentials(r.env.State)
 		if err != nil {
 			return err
@@ -235,7 +236,7 @@ func (r *restore) replaceInPlace() error {
 	if err := e.Save(); err != nil {
 		return err
 	}
-	// These are copies that only the old URL names.
+	// The old URL may name copies of credentials that e.State does not name.
 	if err := e.DropCredentials(); err != nil {
 		return err
 	}
@@ -253,10 +254,9 @@ func (r *restore) markMoved(oldStateURL string, e home.Environment) {
 	}
 }
 
-// restoreStore fills the store with the backup, and unpacks units' directories that are missing. With --replace,
-// it first sets aside the directories of units that are not in the backup. It moves them back if it fails before
-// the store has changed. providerSHA256 is the checksum of the provider's executable, or "" to keep the backup's
-// checksum.
+// restoreStore restores the backup's keys into the store, and the backup's files. With --replace, it first sets
+// aside the directories of units that are not in the backup. It moves them back if it fails before the store has
+// changed. providerSHA256 is the checksum of the provider's executable, or "" to keep the backup's checksum.
 func (r *restore) restoreStore(e home.Environment, providerSHA256 string) error {
 	var aside asideFolders
 	if r.cmd.Replace {
@@ -301,7 +301,7 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		SetAside: func(folder string) {
 			r.o.note("  the former state was replaced while it was open: its files are now in %s", folder)
 		},
-		// The environment in the store gets the identity and the tools of this directory.
+		// The environment in the store gets the name, the uuid and the tools of e.
 		Change: func(env *state.Environment) {
 			env.Name = e.Name
 			env.UUID = e.UUID
@@ -341,18 +341,20 @@ func (r *restore) noteOutcome() {
 }
 
 // chooseStateURL returns the URL of the store to restore to, and writes the credentials that the URL names
-// into the environment's directory. With --replace and without --state, the backup is restored to the store from
-// which it was made, with the backup's credentials, if that store is in etcd. A store in a file may be in a
-// different directory by now. In all other cases, chooseStateURL returns the URL of e's own store.
+// into the environment's directory. With --replace and without --state, this is the store from which the backup
+// was made, if that store is in etcd. chooseStateURL then writes all credentials of the backup except the keys of
+// secrets. A store in a file may be in a different directory by now. In all other cases, chooseStateURL returns the
+// URL of e's own store.
 func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	isBackupsStore := r.cmd.Replace && r.cmd.State == "" && strings.HasPrefix(r.archive.State, "etcd")
 	if !isBackupsStore {
 		return e.KeepCredentials(e.State)
 	}
 
+	// CredentialName("") is the prefix of the names of all credentials.
 	for _, name := range r.archive.Names(backupfile.CredentialName("")) {
 		if name == backupfile.SecretKeysName() {
-			// takeSecretKeys restores these.
+			// takeSecretKeys restores the keys of secrets.
 			continue
 		}
 		if err := r.writeCredential(e, name); err != nil {
@@ -360,6 +362,7 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 		}
 	}
 
+	// LocateState makes relative paths in the backup's URL absolute.
 	return e.LocateState(r.archive.State)
 }
 
@@ -406,9 +409,10 @@ func (r *restore) unpackUnits(e home.Environment) error {
 	return nil
 }
 
-// unpackStorage restores the content of storage, and returns the ids of the storage that is then in place. If
-// a directory already has files, unpackStorage keeps them if mayHaveFiles is true, and otherwise returns an
-// error.
+// unpackStorage restores the content of storage, and returns the ids of the storage whose content is then in
+// place. It skips storage whose content is not in the backup, and, with a warning, storage in an operator's
+// directory that is missing. If a storage's directory already has files, unpackStorage keeps them if mayHaveFiles
+// is true, and otherwise returns an error.
 func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (inPlace []string, err error) {
 	for _, k := range r.archive.Keys {
 		id, isStorage := strings.CutPrefix(k.Key, keys.Storages)
@@ -448,8 +452,9 @@ func (r *restore) unpackStorage(e home.Environment, mayHaveFiles bool) (inPlace 
 	return inPlace, nil
 }
 
-// unpackOne restores one storage from the archive's file name into the directory folder. If the directory has
-// files, unpackOne keeps them and restores nothing if mayHaveFiles is true, and otherwise returns an error.
+// unpackOne restores the content of one storage into the directory folder. name is the name of the content's file
+// in the archive. If the directory has files, unpackOne keeps them and restores nothing if mayHaveFiles is true, and
+// otherwise returns an error.
 func (r *restore) unpackOne(name, folder string, mayHaveFiles bool) error {
 	if _, err := os.Lstat(folder); err == nil {
 		empty, err := osutil.IsEmptyDir(folder)
@@ -508,7 +513,7 @@ func (all asideFolders) undo(o *operator) error {
 	return errors.Join(errs...)
 }
 
-// undo moves a unit's directory back to its original path, and creates the symlink to it again.
+// undo moves a unit's directory back to its original path, and creates the symlink to it again if there was one.
 func (a asideFolder) undo() error {
 	if err := os.Rename(a.kept, a.own); err != nil {
 		return fmt.Errorf("cannot put back the unit's directory %s: %w", a.kept, err)
@@ -668,7 +673,8 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 	return e.SecretKeys().Write(ring)
 }
 
-// noteStorage prints what happens to storage whose content is not restored.
+// noteStorage prints what happens to storage whose content is not restored. With --replace, it prints a note
+// whenever the environment has storage.
 func (r *restore) noteStorage(e home.Environment) error {
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		storages, err := state.Read(r.o.ctx, s, (*state.View).Storages)
@@ -702,26 +708,26 @@ func (r *restore) noteSealed(e home.Environment) error {
 	}
 
 	return r.o.openUnchecked(e, func(s *state.State) error {
-		sealed, err := state.Read(r.o.ctx, s, func(v *state.View) ([]string, error) {
-			return findSealed(v, ring)
+		unopened, err := state.Read(r.o.ctx, s, func(v *state.View) ([]string, error) {
+			return findUnopened(v, ring)
 		})
 		if err != nil {
 			return err
 		}
-		if len(sealed) == 0 {
+		if len(unopened) == 0 {
 			return nil
 		}
 
-		r.o.note("warning: no key on this host opens these secrets: %s", strings.Join(sealed, ", "))
+		r.o.note("warning: no key on this host opens these secrets: %s", strings.Join(unopened, ", "))
 		r.o.note("hint: restore with --key FILE, where FILE is the %s from a host of the model in the backup",
 			keyfile.FileName)
 		return nil
 	})
 }
 
-// findSealed returns the ids and owners of the secrets that the keys of the ring cannot open. It skips a secret
-// whose latest revision was removed.
-func findSealed(v *state.View, ring secret.Keyring) (sealed []string, err error) {
+// findUnopened returns the ids and owners of the secrets whose latest revision the keys of the ring cannot open. It
+// skips a secret whose latest revision was removed.
+func findUnopened(v *state.View, ring secret.Keyring) (unopened []string, err error) {
 	secrets, err := record.All(v)
 	if err != nil {
 		return nil, err
@@ -731,7 +737,7 @@ func findSealed(v *state.View, ring secret.Keyring) (sealed []string, err error)
 		_, err := record.Open(v, ring, s, s.Latest)
 		switch {
 		case record.IsUnopened(err):
-			sealed = append(sealed, fmt.Sprintf("%s of %s", s.ID, s.Owner))
+			unopened = append(unopened, fmt.Sprintf("%s of %s", s.ID, s.Owner))
 		case errors.Is(err, state.ErrNotFound):
 			// The latest revision was removed.
 		case err != nil:
@@ -739,5 +745,5 @@ func findSealed(v *state.View, ring secret.Keyring) (sealed []string, err error)
 		}
 	}
 
-	return sealed, nil
+	return unopened, nil
 }

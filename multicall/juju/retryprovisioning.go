@@ -15,8 +15,8 @@ type retryProvisioningCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
-// Run marks all machines for a retry, or none. For a machine that needs no retry, it prints a line and
-// returns no error.
+// Run marks all chosen machines for a retry, or none. With --constraints, it also replaces their constraints. For a
+// machine that is not in error, it only prints a line, and returns no error.
 func (c retryProvisioningCmd) Run(o *operator) error {
 	// Exactly one of --all and ids must be given.
 	hasIDs := len(c.Machines) > 0
@@ -66,7 +66,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	return nil
 }
 
-// chooseMachines returns the ids of the machines to retry, each once.
+// chooseMachines returns the ids of the machines to retry, each once. With --all, these are all machines in error.
 func (c retryProvisioningCmd) chooseMachines(tx *state.Tx) (ids []string, err error) {
 	if !c.All {
 		return distinct(c.Machines), nil

@@ -27,5 +27,6 @@ func (c rollbackCmd) Run(o *operator) error {
 		)
 	}
 
+	// KeptCharms lists the latest charm first.
 	return refreshCmd{Service: c.Service, Retry: true, DryRun: c.DryRun, waitFlags: c.waitFlags, back: &kept[0]}.Run(o)
 }

@@ -13,8 +13,8 @@ type rotateSecretKeyCmd struct {
 	Forget bool `help:"Remove former keys instead, once nothing is sealed with them. Secrets in backups from that time can then no longer be opened."`
 }
 
-// Run creates a new key, copies it to all machines, and then seals all secrets with it. If it is killed at
-// any point, it can be run again. It removes old keys only with --forget.
+// Run creates a new key, copies it to all machines, and then seals all secrets with it. With --forget, it removes
+// the old keys instead. If it is killed at any point, it can be run again.
 func (c rotateSecretKeyCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

@@ -24,6 +24,7 @@ func (c runCmd) Run(o *operator) error {
 	}
 
 	isActionWord := func(word string) bool { return !isUnitWord(word) }
+	// If there is neither a command nor an action, execCmd.Run returns the error.
 	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, isActionWord) {
 		return c.execCmd.Run(o)
 	}

@@ -22,7 +22,8 @@ type runActionCmd struct {
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json, with --wait; default yaml."`
 }
 
-// Run queues the action on each unit and, with --wait, waits for the end.
+// Run queues the action on each unit. With --wait, it waits for the actions to end, and prints their results.
+// Otherwise it prints their ids.
 func (c runActionCmd) Run(o *operator) error {
 	call, err := c.parseWords()
 	if err != nil {
@@ -40,6 +41,7 @@ func (c runActionCmd) Run(o *operator) error {
 		queued, err := call.enqueue(o, s)
 		if err != nil {
 			if c.Format == taskFormat {
+				// Programs written for Juju look for the prefix that taskError adds.
 				err = taskError(err)
 			}
 			return err
@@ -133,7 +135,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (queued []actions
 }
 
 // mergeParams returns the action's parameters. Values of the command line take precedence over values of the
-// file. mergeParams parses the values of the command line by the schema of the unit's charm.
+// file. Without --string-args, mergeParams parses the values of the command line by the schema of the unit's charm.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	declared, err := actions.Declared(v, unit)
 	if err != nil {

@@ -50,7 +50,7 @@ func (r runResult) print(format string) error {
 	return r.exitError([]error{taskError(failedErr)})
 }
 
-// printPlain prints the results as text. Each line begins with the unit's name if there are several units.
+// printPlain prints the results as text. Each line begins with the unit's name if there are several actions.
 func (r runResult) printPlain() error {
 	var errs []error
 	for _, a := range r.actions {
@@ -91,8 +91,9 @@ func (r runResult) printOutput(a *awaitedAction) error {
 	return nil
 }
 
-// unitError returns the error of one unit. It returns nil if the command succeeded on that unit. It also
-// returns nil for the only unit, since that unit's exit code becomes the exit code of juju run.
+// unitError returns the error of one unit. It returns nil if the command succeeded on that unit. It also returns
+// nil if the command of the only action ended with an exit code other than 0. If no other unit is down, exitError
+// makes that code the exit code of juju.
 func (r runResult) unitError(a *awaitedAction) error {
 	reason := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
@@ -115,8 +116,9 @@ func (r runResult) unitError(a *awaitedAction) error {
 		a.action.Unit, reason, a.action.ID)
 }
 
-// exitError returns the errors with juju's exit code. If there is only one unit, that is the exit code of the
-// command on that unit. Otherwise it is 1 if the command failed on any unit.
+// exitError returns the errors with juju's exit code: 0 if the command succeeded on all units, and otherwise 1. If
+// there is only one unit, and the command ended on it with an exit code other than 0, that is juju's exit code. r
+// must have an action.
 func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
 	hasFailed := func(a *awaitedAction) bool { return a.action.Status != actions.Completed }

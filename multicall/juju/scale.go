@@ -76,7 +76,7 @@ func (c scaleCmd) parse() (app string, want int, err error) {
 	rest := words[1:]
 	switch {
 	case joined && len(rest) == 0 && c.Replicas == nil:
-		// The number was given as NAME=NUMBER.
+		// The number was given as APP=N.
 	case !joined && len(rest) == 1 && c.Replicas == nil:
 		number = rest[0]
 	case !joined && len(rest) == 0 && c.Replicas != nil:

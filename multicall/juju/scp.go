@@ -21,7 +21,8 @@ type scpCmd struct {
 // scpValueOptions are the letters of scp(1)'s options that take a value.
 const scpValueOptions = "cDFiJloPSX"
 
-// Run copies the files with the program that the machine's provider names.
+// Run copies the files with the program that the machine's provider names. If options of scp other
+// than -r and -R are given, it prints that they have no effect.
 func (c scpCmd) Run(o *operator) error {
 	options, words := cutOptions(trimDashes(c.Words), scpValueOptions)
 	isRecursive := func(option []string) bool { return option[0] == "-r" || option[0] == "-R" }
@@ -36,19 +37,19 @@ func (c scpCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	to, err := o.findMachineFolder(place)
+	access, err := o.findMachineFolder(place)
 	if err != nil {
 		return hintTarget(place, err)
 	}
-	if len(to.Copy) == 0 {
+	if len(access.Copy) == 0 {
 		return console.Hint(
-			fmt.Errorf("cannot copy: %s", to.NoCopy),
+			fmt.Errorf("cannot copy: %s", access.NoCopy),
 			"use a pipe: juju ssh "+place+" 'cat FILE' >FILE; juju ssh "+place+
 				" 'cat >FILE' <FILE; for a directory: tar -c, tar -x",
 		)
 	}
 
-	args := slices.Clone(to.Copy[1:])
+	args := slices.Clone(access.Copy[1:])
 	if recursive {
 		args = append(args, "-r")
 	}
@@ -56,13 +57,13 @@ func (c scpCmd) Run(o *operator) error {
 	args = append(args, "--")
 	for _, f := range files {
 		if f.remote {
-			args = append(args, to.remoteName(f.name))
+			args = append(args, access.remoteName(f.name))
 		} else {
 			args = append(args, localName(f.name))
 		}
 	}
 
-	return o.runForeground(exec.Command(to.Copy[0], args...))
+	return o.runForeground(exec.Command(access.Copy[0], args...))
 }
 
 // copiedFile is a file on this host or on the machine.
@@ -128,8 +129,9 @@ func hintCopy(words []string) (hints []string) {
 	return []string{"for an application's units: juju scp " + quoteShellWords(meant)}
 }
 
-// cutRemote splits UNIT:FILE, USER@UNIT:FILE or MACHINE:FILE, and drops the user. isRemote is false for any other
-// text, since a colon after any other word belongs to a local file's name.
+// cutRemote splits UNIT:FILE, USER@UNIT:FILE, POD:FILE or MACHINE:FILE. It returns the unit of a pod, and drops the
+// user with a note. isRemote is false for any other text, since a colon after any other word belongs to a local
+// file's name.
 func (o *operator) cutRemote(text string) (place, file string, isRemote bool) {
 	place, file, hasColon := strings.Cut(text, ":")
 	if !hasColon {

@@ -65,13 +65,14 @@ func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) 
 	}
 }
 
-// giveSecretKeys writes the keys into the environment's directory on this host, and on each machine that does not
-// use that directory.
+// giveSecretKeys writes the keys into the environment's directory on this host, and on each machine that has an
+// instance and does not use that directory.
 func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secret.Keyring) error {
 	if err := e.SecretKeys().Write(ring); err != nil {
 		return err
 	}
 
+	// Write has kept the file's unknown fields, so the machines get them too.
 	data, fileErr := os.ReadFile(string(e.SecretKeys()))
 	env, envErr := state.Read(o.ctx, s, (*state.View).Environment)
 	machines, machinesErr := state.Read(o.ctx, s, (*state.View).Machines)

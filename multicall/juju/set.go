@@ -36,7 +36,7 @@ func (c setCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	maps.Copy(changes, pairs)
+	maps.Copy(changes, pairs) // they override values in files
 
 	// The value nil resets an option. A reset contradicts a value on the command line, but a value in a file
 	// overrides the reset.
@@ -65,6 +65,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			return err
 		})
 
+		// With --wait, the command waits for the units even if no option has changed.
 		o.noteAffected(untilIdle, service)
 		switch {
 		case err != nil:
@@ -75,7 +76,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 		}
 
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
-		// These are errors of the service's own units that are alive, and not those of relations.
+		// Print only errors of the service's own units that are alive, and no errors of relations.
 		o.noteErrors(s, []string{service}, func(name string, u status.Unit, relation string) bool {
 			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
 		})

@@ -36,8 +36,8 @@ type cloudSpec struct {
 	Regions          map[string]yaml.Node `yaml:"regions" json:"-"` // each region can override the endpoints
 }
 
-// readSpec reads the cloud, its region and the credential that the flags select from the file. Its errors never
-// include content of the file.
+// readSpec reads the cloud, its region and the credential that the flags select from the file. It replaces
+// the errors of the YAML decoder, since they can quote secrets.
 func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	var file struct {
 		Clouds      map[string]cloudSpec            `yaml:"clouds"`

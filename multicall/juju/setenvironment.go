@@ -19,7 +19,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 		return err
 	}
 
-	pairs = nativeSettings(pairs)
+	pairs = nativeSettings(pairs)   // with bijou's own keys instead of Juju's keys
 	given := map[string]string{}    // only values that are not empty
 	changes := map[string]*string{} // nil resets a setting
 	for key, value := range pairs {
@@ -59,6 +59,6 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 		slices.Sort(changed)
 		o.note("the model's %s changed", strings.Join(changed, ", "))
 	}
-	o.noteJujuSettings(given)
+	o.noteJujuSettings(given) // prints which settings have no effect in bijou
 	return nil
 }

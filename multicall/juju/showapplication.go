@@ -18,7 +18,7 @@ type showApplicationCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints all of the services, or none, as status --format json does.
+// Run prints all of the services, or none, as status --format json does, with the charms to which they can return.
 func (c showApplicationCmd) Run(o *operator) error {
 	kept := map[string][]state.KeptCharm{}
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {

@@ -38,7 +38,8 @@ type pastStatus struct {
 	Type    string    `json:"type" yaml:"type"` // "juju-unit" for the unit's agent, or "workload"
 }
 
-// Run prints the past statuses of the unit's agent and workload, the oldest first.
+// Run prints past statuses of the unit's agent and workload, the oldest first. The flags limit their number, time
+// and type.
 func (c showStatusLogCmd) Run(o *operator) error {
 	if c.UTC {
 		// This process prints only the log, and then exits.
@@ -79,7 +80,8 @@ func (c showStatusLogCmd) Run(o *operator) error {
 }
 
 // since returns the time from which statuses are shown, or zero for all recorded statuses. It returns an error if
-// the flags contradict each other, or if bijou does not record statuses of the type.
+// the flags contradict each other, if -n, --days or --from-date has an invalid value, or if bijou does not record
+// statuses of the type.
 func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	given := 0
 	for _, isGiven := range []bool{c.Count != nil, c.Days != 0, c.FromDate != ""} {
@@ -132,7 +134,8 @@ func (c showStatusLogCmd) choose(statuses []pastStatus, since time.Time) []pastS
 }
 
 // pastStatuses turns hooks into a list of statuses, as Juju's show-status-log prints them. The list has the
-// start of each hook, the status that the hook set, and its failure. running is the current hook, or nil.
+// start of each hook, the last workload status that the hook set, if any, and its failure, if any. running is the
+// current hook, or nil.
 func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
 	statuses := []pastStatus{}
 	for _, r := range runs {

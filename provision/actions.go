@@ -58,9 +58,10 @@ func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) erro
 	})
 }
 
-// stopInstance stops an instance. If the action's machine is dead, it records the success or the failure for
-// the machine. It does nothing if the instance now belongs to a living machine, because a start has returned the
-// instance since the plan. It returns an error, and stops nothing, if this process is no longer the leader.
+// stopInstance stops an instance. If the action's machine is dead, it records a failure for the machine. It
+// records a success only for the recorded instance of a dead machine. It does nothing if the instance now belongs
+// to a living machine, because a start has returned the instance since the plan. It returns an error, and stops
+// nothing, if this process is no longer the leader.
 func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil
@@ -142,7 +143,8 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 // state.MaxTroubleMessages.
 //
 // If the problems have changed since this leader's last call, it logs them in this process's log. If it has also
-// changed the record, it then logs them, or their end, in the environment's log.
+// changed the record, it then logs them, or their end, in the environment's log. There it also logs the end of
+// problems that only a previous leader has reported.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)

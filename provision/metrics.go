@@ -2,8 +2,8 @@ package provision
 
 import "bijou/state/metrics"
 
-// measure replaces the metrics with those of the leader. They count the actions in its last plan, and the
-// machines in s with each status. docs/how-to/watch-it.md describes each metric.
+// measure replaces the provisioner's metrics with those of the leader. They count the actions in its last plan,
+// and the machines in s with each status. docs/how-to/watch-it.md describes each metric.
 func (l *leader) measure(s snapshot) {
 	registry := metrics.NewRegistry()
 	registry.Set(1, leaderMetric)

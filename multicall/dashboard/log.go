@@ -47,7 +47,7 @@ func (t *liveLog) await(ctx context.Context) error {
 // read reads the new lines of the log that match the filter, and returns the rows of the last maxLogLines lines.
 func (t *liveLog) read(ctx context.Context) (rows, error) {
 	var lines []logs.Line
-	var ends map[string]int64 // the number of the last line, by unit or machine
+	var ends map[string]int64 // the number of each log's last line, by the lines' source
 	err := t.Environment.State.View(ctx, func(v *state.View) (err error) {
 		everySource := func(string) bool { return true }
 		lines, ends, err = logs.ReadNew(v, t.filter, everySource)

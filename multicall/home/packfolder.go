@@ -142,7 +142,7 @@ func unpackTemporary(r io.Reader, temporary string, without []string) error {
 	if err := osutil.MkdirAll(temporary, 0o755); err != nil {
 		return err
 	}
-	// As OwnWriter's archive, Untar restores modes and owners, and keeps symlinks that lead out of the directory.
+	// With OwnWriter, Untar restores modes and owners, and keeps symlinks that lead out of the directory.
 	if err := osutil.Untar(context.Background(), temporary, r, osutil.OwnWriter); err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ type unitSet struct {
 	start string // the names of the units to enable, separated by spaces
 }
 
-// installUnitFiles writes the unit files that the flags select. If they are in [systemd.Dir], it also prints how to
-// start the units, and makes systemd read the files. For neco's daemons, it first creates the directory of their
-// configuration, and prints what to write there.
+// installUnitFiles writes the unit files that the flags select. If they are not in [systemd.Dir], that is all.
+// Otherwise, for neco's daemons, it creates the directory of their configuration, and prints what to write there. At
+// the end it prints how to start the units, and makes systemd read the files.
 func (i Command) installUnitFiles(s console.Streams) error {
 	set, err := i.selectUnits()
 	if err != nil {

@@ -312,7 +312,7 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 		return words, ok, nil
 	}
 
-	// These are the indexes of the words that are neither options nor values of options.
+	// These are the indexes of the words after the command that are neither options nor values of options.
 	indexes, err := ownCommand().Words(line)
 	if err != nil {
 		return nil, false, err

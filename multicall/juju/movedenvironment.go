@@ -202,7 +202,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	}
 
 	if !o.parts.Claims.IsAlive(old) {
-		// The process has ended, or it is not on this host.
+		// There is no process, the process has ended, or this command cannot see it.
 		return nil
 	}
 

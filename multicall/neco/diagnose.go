@@ -194,7 +194,7 @@ func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statu
 		return err
 	}
 
-	// Without a number, historyCmd lists all entries.
+	// N is 0 here, so historyCmd lists all entries.
 	lists := map[string]historyCmd{
 		"history.json": {Format: "json"},
 		"audit.json":   {Format: "json", Audit: true},

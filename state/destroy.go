@@ -156,9 +156,9 @@ func (tx *Tx) destroyRelation(id int) error {
 }
 
 // RemoveRelationIfDone removes a dying relation that has no members left, together with the dying services that
-// were waiting for its removal. It does nothing if the relation is alive or has members. A later sweep removes
-// the settings that do not fit into the transaction. Until then they do no harm, since relation ids are never
-// used again.
+// were waiting for its removal. It does nothing if the relation is alive or has members. It removes only a few of
+// the relation's settings, and a later sweep removes the others. Until then they do no harm, since relation ids
+// are never used again.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	done, err := tx.isRelationDone(r)
 	if err != nil {

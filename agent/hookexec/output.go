@@ -52,7 +52,7 @@ func (r *outputReader) startReading(s Spec) {
 
 // readUntilClosed reads the hook's stdout and stderr, and passes their data to the two sinks. It returns when
 // both outputs are closed, or r.timeout after the hook's process has ended. It leaves pipes that other
-// processes still hold open in r.leftOpen, and sets r.heldFor.
+// processes still hold open in r.leftOpen, and sets r.heldFor as [Outcome].Held says.
 func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)
@@ -97,7 +97,7 @@ func (r *outputReader) readUntilClosed(sinks [2]*lineSink) {
 	if ended.IsZero() {
 		return // the outputs were closed before the process ended, so no other process held them open
 	}
-	// As Outcome.Held says, it stays 0 if the outputs were closed within a second.
+	// heldFor stays 0 if the outputs were closed within a second.
 	held := time.Since(ended)
 	if len(r.leftOpen) > 0 || held >= time.Second {
 		r.heldFor = held

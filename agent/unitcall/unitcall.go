@@ -123,8 +123,8 @@ func Run(ctx context.Context, r Request) (End, error) {
 type unitAgent struct{ socket, unit, environment, uuid string }
 
 // findAgent asks the agents of this user on this host for their identity, and returns the only agent that matches
-// the request's unit and environment. If there is not exactly one, it returns the error of chooseAgent. If ctx is done, it
-// returns ctx's error.
+// the request's unit and environment. If there is not exactly one, it returns the error of chooseAgent. If ctx is
+// done, it returns ctx's error.
 func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	var found []unitAgent
 	for _, socket := range agent.UnitSockets(r.Unit) {

@@ -273,7 +273,8 @@ func isOperators(d hookexec.Debug) bool {
 // endStaleDebug ends the debug session of f if its tmux no longer runs, for example because the operator's command
 // was killed, or if the operator no longer owns the session's directory. It then removes the session from f, so
 // that the hook runs without the session. It also tries to remove the session's record, and the session's directory
-// if the operator owns it. If f has no session, or the session still runs, endStaleDebug does nothing.
+// if the operator owns it and juju debug-hooks has created it. If f has no session, or if the session still runs in
+// a directory that the operator owns, endStaleDebug does nothing.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {

@@ -49,8 +49,8 @@ func CheckAction(name string) error {
 const maxActionValues = 50_000
 
 // countValues counts the values in a node, with aliases resolved. For more than maxActionValues values, the
-// count is not exact, but still more than maxActionValues. known has the counts of the nodes that were counted
-// before.
+// count can be inexact, but is still more than maxActionValues. known has the counts of the nodes that were
+// counted before.
 func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	if count, ok := known[n]; ok {
 		return count
@@ -180,9 +180,10 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	return names
 }
 
-// ParseText parses the text that an operator gave for the parameter at the path. If the parameter can be a
-// string, it returns the text itself. Otherwise it reads the text as YAML, with numbers as [json.Number]. If
-// the parameter can be a boolean, it also reads the words of YAML 1.1, such as yes and off.
+// ParseText parses the text that an operator gave for the parameter at the path. If the parameter's types
+// include string, it returns the text itself. Otherwise, also for a parameter without types, it reads the text
+// as YAML, with numbers as [json.Number]. If the types include boolean, it also reads the words of YAML 1.1,
+// such as yes and off.
 func (a Action) ParseText(path []string, text string) (any, error) {
 	// A parameter that the charm does not describe gets an empty schema.
 	s := a.Params

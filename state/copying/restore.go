@@ -57,7 +57,7 @@ func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (summary 
 		return summary, err
 	}
 
-	// Nobody can open a store that was replaced while it was open, until its files are moved.
+	// The mark of a store that was replaced while it was open would keep Create from opening the store.
 	if r.Replace {
 		if err := r.setAsideReplaced(); err != nil {
 			return summary, err

@@ -113,8 +113,9 @@ func (s *session) filter(ctx context.Context, b store.Batch, scope store.Scope) 
 }
 
 // show returns the part of the event that the identity has the right to see. It returns store.ErrDenied if
-// there is none. Unless the identity has all rights, show checks the right to read the key's current value, and
-// removes the event's value if the key has changed since the event.
+// there is none. Unless the identity has all rights, show checks the right to watch the key. If the event is not
+// a deletion, show then also checks the right to read the key's current value, and removes the event's value if
+// the key has changed since the event.
 func (v *view) show(ctx context.Context, e store.Event, revision int64, scope store.Scope) (store.Event, error) {
 	if isOwnKey(e.Key) {
 		return e, store.ErrDenied

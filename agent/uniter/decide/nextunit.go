@@ -108,10 +108,11 @@ type Leader struct {
 	Version int64  // the version of the leader settings
 }
 
-// nextLeaderHook returns the kind of the leadership hook that is due, or an empty string. leader-elected is due in a
-// leader whose last leadership hook was not leader-elected. leader-settings-changed is due in a former leader whose
-// last leadership hook was leader-elected, and in a follower after a change of the leader settings. Neither is due
-// while the service has no leader, in a dying unit, or for a charm without leadership hooks.
+// nextLeaderHook returns the kind of the leadership hook that is due, or an empty string. If the charm has
+// leader-elected, it is due in a leader whose last leadership hook was not leader-elected. leader-settings-changed is
+// due in a former leader whose last leadership hook was leader-elected and, if the charm has it, in a follower after
+// a change of the leader settings. Neither is due while the service has no leader, in a dying unit, or for a charm
+// without leadership hooks.
 func (s *Snapshot) nextLeaderHook() string {
 	l := s.Leader
 	w := s.Uniter.Workflow

@@ -186,8 +186,8 @@ func (g *guard) checkFiles() error {
 
 // stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the main
 // file and the log. It returns ErrStoreGone if a file is missing or is a different one. In that case it also
-// leaves the mark that keeps other processes from opening the store, unless the whole store was removed, or
-// removed and created again.
+// leaves the mark that keeps other processes from opening the store, unless the main file is missing, or the
+// store was removed and created again.
 func (g *guard) stampFiles() (fileStamps, error) {
 	// A log that cannot be examined counts as a different one.
 	log, logStat, err := statFile(g.logPath)

@@ -17,8 +17,8 @@ type runCmd struct {
 // Run runs an action of a charm. With a command after two dashes, it runs that command as juju exec does.
 // o.command has the words after the two dashes.
 func (c runCmd) Run(o *operator) error {
-	// Without a command, the units must precede the action.
-	isMisplaced := len(c.Units) > 1 && !isUnitWord(c.Units[0])
+	// Without a command or --unit, the units must precede the action.
+	isMisplaced := len(c.Unit) == 0 && len(c.Units) > 1 && !isUnitWord(c.Units[0])
 	if len(o.command) == 0 && isMisplaced {
 		return refuseNonUnit(c.Units[0], c.Units[1:])
 	}

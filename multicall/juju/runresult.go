@@ -91,15 +91,17 @@ func (r runResult) printOutput(a *awaitedAction) error {
 	return nil
 }
 
-// unitError returns the error of one unit. It returns nil if the command succeeded on that unit. It also returns
-// nil if the command of the only action ended with an exit code other than 0. If no other unit is down, exitError
-// makes that code the exit code of juju.
+// isOnlyUnit reports whether the command was for one unit. The exit code of its command is then juju's.
+func (r runResult) isOnlyUnit() bool { return len(r.actions)+len(r.down) == 1 }
+
+// unitError returns the error of one unit. It returns nil if the command succeeded on that unit, or if this is the
+// only unit and exitError makes the command's exit code that of juju.
 func (r runResult) unitError(a *awaitedAction) error {
 	reason := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
 	case a.action.Status == actions.Completed:
 		return nil
-	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
+	case a.action.Code != nil && *a.action.Code != 0 && r.isOnlyUnit():
 		return nil
 	case a.action.Code != nil:
 		// The command has run to its end.
@@ -127,8 +129,7 @@ func (r runResult) exitError(errs []error) error {
 	}
 
 	unitCode := r.actions[0].action.Code
-	isOnlyUnit := len(r.actions)+len(r.down) == 1
-	if isOnlyUnit && unitCode != nil && *unitCode != 0 {
+	if r.isOnlyUnit() && unitCode != nil && *unitCode != 0 {
 		code = *unitCode
 	}
 

@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -35,9 +36,10 @@ func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.
 		return resolveRelation(tx, u, relation, answer)
 	}
 
-	accepted, err := tx.AcceptRestored(unit)
-	if err != nil {
-		return failed, err
+	accepted, acceptErr := tx.AcceptRestored(unit)
+	wasAccepted := errors.Is(acceptErr, state.ErrAlreadyResolved) // by an earlier call; the answer below can still differ
+	if acceptErr != nil && !wasAccepted {
+		return failed, acceptErr
 	}
 
 	w, err := tx.Workflow(unit)
@@ -45,6 +47,9 @@ func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.
 		return failed, err
 	}
 	if w.Failure == nil {
+		if wasAccepted {
+			return failed, acceptErr
+		}
 		if accepted { // the request has had an effect, although no hook has failed
 			return failed, nil
 		}

@@ -110,6 +110,26 @@ func TestResolvedBeforeTheAgentHasLooked(t *testing.T) {
 		t.Fatalf("%+v, %v, %v", mark, marked, err)
 	}
 
+	// The same answer has no effect, but the answer to a hook that has failed can still change.
+	resolve := func(retry bool) error {
+		return st.Update(t.Context(), func(tx *state.Tx) error {
+			_, err := actions.SetResolved(tx, "keeper/0", "", retry)
+			return err
+		})
+	}
+	if err := resolve(false); !errors.Is(err, state.ErrAlreadyResolved) {
+		t.Errorf("the second answer: %v", err)
+	}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		failure := &state.Failure{Hook: state.Hook{Name: "x"}, Attempts: 1}
+		return tx.PutWorkflow("keeper/0", state.Workflow{State: "start-error", Failure: failure})
+	})
+	for _, retry := range []bool{false, true} {
+		if err := resolve(retry); err != nil {
+			t.Errorf("retry %t: %v", retry, err)
+		}
+	}
+
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		return tx.SetRestoredDiffers("keeper/0", "it is not there", []string{"data/0"})
 	})

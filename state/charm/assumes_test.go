@@ -2,6 +2,7 @@ package charm
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestAssumes(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", tt.text, diff)
 		}
 	}
-	for _, bad := range []string{"[juju > 3]", "[juju >= x]", "[{any-of: []}]", "[{all-of: [a], any-of: [b]}]", "[[a]]", "[{}]", "[Juju]", "juju"} {
+	for _, bad := range []string{"[juju > 3]", "[juju >= x]", "[{any-of: []}]", "[{all-of: [a], any-of: [b]}]", "[[a]]", "[{}]", "[Juju]", "juju", "[&a {any-of: [*a]}]", nestedAliases()} {
 		if _, err := ParseMeta([]byte(tiny + "assumes: " + bad + "\n")); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("assumes %s: got %v", bad, err)
 		}
@@ -56,4 +57,13 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
+}
+
+// nestedAliases returns a list that is short, but whose aliases stand for 10^10 features.
+func nestedAliases() string {
+	list := "juju"
+	for n := range 10 {
+		list = fmt.Sprintf("&a%d {any-of: [%s%s]}", n, list, strings.Repeat(fmt.Sprintf(", *a%d", n-1), 9*min(n, 1)))
+	}
+	return "[" + list + "]"
 }

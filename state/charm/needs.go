@@ -45,13 +45,47 @@ var assumptionPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([a-z][a-z0-9-]*)(?:\s*(>=|<)\s*(\d{1,9}(?:\.\d{1,9}){0,3})(?:-\S+)?)?$`)
 })
 
-// UnmarshalYAML reads a feature, with or without a version, or a dictionary with either any-of or all-of.
+// maxAssumptions limits the features and lists in one entry of `assumes`. A list can contain itself by an alias.
+const maxAssumptions = 1000
+
+// UnmarshalYAML reads a feature, with or without a version, or a dictionary with either any-of or all-of. It does not
+// use n.Decode, whose limits for aliases begin again with each call.
 func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
-	type lists Assumption // without this method, which Decode would call again
-	if n.Kind == yaml.ScalarNode {
-		a.Text = n.Value
-	} else if err := n.Decode((*lists)(a)); err != nil {
-		return err
+	remaining := maxAssumptions
+	return a.read(n, &remaining)
+}
+
+// read does what UnmarshalYAML does, for an entry within an entry of `assumes`. remaining is how many more features and
+// lists that entry can have.
+func (a *Assumption) read(n *yaml.Node, remaining *int) error {
+	if *remaining == 0 {
+		return fmt.Errorf("line %d: an entry of assumes has more than %d features and lists", n.Line, maxAssumptions)
+	}
+	*remaining--
+
+	value := resolveAlias(n)
+	if value.Kind == yaml.ScalarNode {
+		a.Text = value.Value
+	}
+	for i := 0; value.Kind == yaml.MappingNode && i+1 < len(value.Content); i += 2 {
+		list := resolveAlias(value.Content[i+1])
+		if list.Kind != yaml.SequenceNode {
+			continue
+		}
+
+		entries := make([]Assumption, len(list.Content))
+		for i, entry := range list.Content {
+			if err := entries[i].read(entry, remaining); err != nil {
+				return err
+			}
+		}
+
+		switch value.Content[i].Value {
+		case "any-of":
+			a.AnyOf = entries
+		case "all-of":
+			a.AllOf = entries
+		}
 	}
 
 	hasOneList := (len(a.AnyOf) > 0) != (len(a.AllOf) > 0)
@@ -61,8 +95,16 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 
 	return fmt.Errorf(
 		"line %d: assumes has an invalid entry %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, or a non-empty list any-of or all-of",
-		n.Line, n.Value,
+		n.Line, value.Value,
 	)
+}
+
+// resolveAlias returns the node of which n is an alias, or n itself.
+func resolveAlias(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
 }
 
 // unmet returns the parts of an assumption that do not hold for jujuVersion, the version of Juju that the charm

@@ -98,6 +98,9 @@ func TestLastRecords(t *testing.T) {
 			operator, agent, refused := world(t)
 			commit(t, operator, store.Op{Key: "units/wordpress/0", Value: record, Delete: record == nil})
 			commit(t, agent, put("uniters/wordpress/0/workflow", `{"charm":"local:trusty/wordpress-3","state":"started"}`))
+			commit(t, agent, store.Op{Key: "uniters/wordpress/0/op", Delete: true})
+			commit(t, agent, put("history/wordpress/0/0", `{"hook":"stop"}`))
+			commit(t, agent, put("requests/wordpress/0/remove", `{}`))
 			if len(*refused) > 0 {
 				t.Errorf("reported %v, want nothing", *refused)
 			}

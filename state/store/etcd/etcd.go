@@ -213,16 +213,23 @@ func parseURL(raw string) (_ config, err error) {
 	return p, p.validate()
 }
 
+// errNoQuery does not quote the URL, which can contain a password.
+var errNoQuery = errors.New("the options of the URL are not a query: want ?NAME=VALUE&NAME=VALUE")
+
 // parseOptions parses the URL's options. Each option must be known, and can be given only once.
 func parseOptions(query string) (map[string]string, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("the options of the URL are not a query: want ?NAME=VALUE&NAME=VALUE")
+		return nil, errNoQuery
 	}
 
 	known := []string{"ca", "cert", "key", "user", "password-file", "tls", "prefix"}
 	options := map[string]string{}
 	for name, value := range values {
+		if !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(name) {
+			// This can be a part of a password with a question mark.
+			return nil, errNoQuery
+		}
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("unknown option %q: want one of %s", name, strings.Join(known, ", "))
 		}
@@ -290,10 +297,14 @@ func (p config) validate() error {
 		return errors.New("options user and password-file must be given together")
 	}
 
-	for _, file := range []string{p.ca, p.cert, p.key, p.passwordFile} {
+	for _, file := range []string{p.ca, p.cert, p.key} {
 		if file != "" && !filepath.IsAbs(file) {
 			return fmt.Errorf("file %q is not an absolute path", file)
 		}
+	}
+	if p.passwordFile != "" && !filepath.IsAbs(p.passwordFile) {
+		// The value is not quoted, since it can be the password itself.
+		return errors.New("the option password-file is not an absolute path")
 	}
 
 	return nil

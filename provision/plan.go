@@ -94,9 +94,10 @@ func Plan(want Want, have []provider.Instance) (actions []Action, problems []str
 }
 
 // planMachine returns the actions for one machine in the state. A machine that is unmanaged or as wanted needs
-// none. A machine that is dead, or dying without ever having started, is taken down. Any other machine keeps
-// one instance. If that instance is running, the machine gets a Record if its record differs. Otherwise it gets
-// a Start, unless the start must wait. Surplus instances are stopped or reported.
+// none. A machine that is dead, or dying without ever having started, is taken down. For any other machine,
+// chooseInstance chooses the instance to keep. If that instance is running, the machine gets a Record if its
+// record differs. If it is not running, or there is none, the machine gets a Start, unless the start must wait.
+// Surplus instances are stopped or reported.
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
 	if w.Unmanaged {

@@ -41,7 +41,7 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	case p.Machine != "":
 		return p.Machine, tx.occupyHost(u, env, p.Machine)
 	case env.Provider == ProviderLocal && !u.Constraints.AsksAnything():
-		// Machine 0, which is this host, runs all units without constraints.
+		// Without constraints, the unit goes to machine 0, which is the host.
 		return "0", nil
 	}
 

@@ -481,7 +481,8 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 // ChooseStorage returns the storage that each unit of a service gets: the charm's storage, with the
 // operator's directives applied. It leaves out storage of which a unit gets none. It returns ErrNoStorage if a
 // directive names storage that the charm does not have. It returns a different error if the charm does not allow
-// the requested count or size, or if bijou does not support the requested storage.
+// the requested count or size, if a pool needs a size and there is none, or if bijou does not support the requested
+// storage.
 func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if _, isDeclared := m.Storage[name]; !isDeclared {

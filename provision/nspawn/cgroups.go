@@ -181,7 +181,7 @@ func readProcesses(group string) ([]int, error) {
 }
 
 // kill kills all processes of a container, and removes its control groups. It repeats both until the groups
-// are removed, or until ctx is done.
+// are removed. It returns an error if ctx is done first, or if it cannot list the processes.
 func (m *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
 		pids, err := m.listProcesses(id)

@@ -163,9 +163,10 @@ func checkMirror(series, mirror string) error {
 }
 
 // CheckSeries returns an error if the series has no tree on this host with the settings in config, and none
-// can be created, because debootstrap, its script for the series, or the archive's keyring is missing. The
-// error names the package to install, if that is known. CheckSeries also returns an error if the setting
-// nspawn.packages is invalid. It does not examine a tree that exists or that the settings name.
+// can be created, because the series has an invalid name, or because debootstrap, its script for the series, or
+// the archive's keyring is missing. The error names the package to install, if that is known. CheckSeries also
+// returns an error if the setting nspawn.packages is invalid. It does not examine a tree that exists or that the
+// settings name.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)
 	if err != nil {

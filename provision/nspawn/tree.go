@@ -73,8 +73,8 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	}
 
 	dir := treeFolder(series, added)
-	// The symlink base leads to the tree from which the machine last booted. Before the first boot, previous is
-	// empty.
+	// The symlink base leads to the tree of the machine's last boot, even if that boot failed. Before the first
+	// boot, previous is empty.
 	previous, _ := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base"))
 	isInCache := filepath.Dir(previous) == filepath.Dir(dir)
 	// The operator may have removed the machine's tree from the cache.

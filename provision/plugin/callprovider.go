@@ -17,9 +17,9 @@ var errClosed = errors.New("the provider was closed")
 
 // callProvider runs call with a client of the provider's process, and starts the process if none is running.
 // It returns the provider's own error if the process is still running, and a transient error if the process
-// ends during the call. If the process does not answer within the timeout, callProvider kills it, and also
-// returns a transient error. A timeout of 0 means no timeout. If ctx ends the call, callProvider returns the
-// error of ctx.
+// ends during the call. If the process does not answer within the timeout, or the connection breaks,
+// callProvider kills the process, and also returns a transient error. A timeout of 0 means no timeout. If ctx
+// ends the call, callProvider returns the error of ctx.
 func (c *Client) callProvider(
 	ctx context.Context,
 	timeout time.Duration,

@@ -217,8 +217,9 @@ type stderrLog struct {
 	last string
 }
 
-// logLine logs a line of stderr, and keeps it as the last line. It does not keep go-plugin's debug messages.
-// After a panic it keeps the first line of the panic, which explains more than the stack trace.
+// logLine logs a line of stderr, and keeps it as the last line. It does not keep go-plugin's messages
+// for debugging and tracing. After a panic it keeps the first line of the panic, which explains more than the
+// stack trace.
 func (l *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))
 	if line == "" {

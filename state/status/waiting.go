@@ -39,7 +39,7 @@ func (w *input) readWaiting(v *state.View) error {
 			w.waiting = append(w.waiting, r)
 		}
 	}
-	// This leader does not carry out requests, since its binary is older.
+	// A leader that does not carry out requests runs an older binary.
 	w.leaderIsOld = leads
 	return nil
 }

@@ -44,7 +44,7 @@ func (s Snapshot) lastMoveAt() time.Time {
 	maxWait := s.WaitedBefore + s.noteInterval() + StallGrace
 	waited := s.StageSince.Sub(recordedTime)
 	if waited < minWait || waited > maxWait {
-		// The clocks of the two leaders differ.
+		// The clocks of the two leaders differ, or there was no leader for a long time.
 		waited = s.WaitedBefore
 	}
 	return s.StageSince.Add(-waited)

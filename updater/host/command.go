@@ -217,8 +217,8 @@ func (t *terminal) close() {
 	t.typing.Wait()
 }
 
-// afterStart runs the component's command after a start, if there is one. The command runs once for each line
-// of the file that EachLineOf names, or once without input if EachLineOf is "". The lines are secrets. The
+// afterStart runs the component's command after a start, if there is one. The command must succeed once for each
+// line of the file that EachLineOf names, or once without input if EachLineOf is "". The lines are secrets. The
 // command gets a line only on its stdin, a terminal, and the error then does not contain the command's output.
 func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	a := c.AfterStart

@@ -76,8 +76,9 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 
 // FinishInstallation finishes an installation that a power cut has interrupted. It does nothing if the host
 // has no dpkg, or if no installation was interrupted. If the dpkg with which the previous worker began to
-// finish an installation is still running, FinishInstallation waits for it and uses its result. That dpkg may
-// have stopped the previous worker, and without this rule installations and restarts could repeat forever.
+// finish an installation is still running, FinishInstallation waits for it and, with systemd, uses its result.
+// That dpkg may have stopped the previous worker, and without this rule installations and restarts could repeat
+// forever.
 //
 // If power was lost while dpkg was replacing neco's own files, dpkg needs the package again. own is the
 // path of this program's package, and is used if it exists.

@@ -74,7 +74,8 @@ type Inspected struct {
 // package for this host, unless it has inspected the package before. It returns a RefusedError if the release
 // cannot be installed as it is published:
 //
-//   - Its SHA256SUMS is malformed, does not list a package, or is not signed with the configured public key.
+//   - Its SHA256SUMS is malformed, does not list a package or its file manifest.yaml, or is not signed with the
+//     configured public key.
 //   - It lacks a package, or a file of its plan.
 //   - Its SHA256SUMS has no sum, or a different sum, for a file of the release that its plan refers to by name.
 //   - Its plan has no version, or a different version than its tag.
@@ -493,7 +494,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	if len(files) > 0 {
 		n.Files = files
 	}
-	// If the sizes do not all fit into a record, it has none.
+	// If the sizes do not all fit into a record, the record has none.
 	n = n.Bounded()
 	return &n, nil
 }

@@ -28,8 +28,8 @@ type firstUnit struct {
 	Made bool `json:"made,omitempty"` // the machine was created for the unit
 }
 
-// occupyMachine records that a machine will host a unit and is no longer unused. If the machine was unused, the
-// unit is recorded as its first. Otherwise the machine loses the record of its first unit.
+// occupyMachine records that a machine will host one more unit. If the machine was unused, a firstUnit record
+// replaces its unusedMachine record. Otherwise the machine loses its firstUnit record, if it has one.
 func (tx *Tx) occupyMachine(id string) error {
 	_, unused, err := tx.keys.Get(keys.UnusedMachine(id))
 	if err != nil {
@@ -41,11 +41,11 @@ func (tx *Tx) occupyMachine(id string) error {
 	}
 
 	// A machine that hosts a second unit can no longer become unused again.
-	_, first, err := tx.keys.Get(keys.FirstUnit(id))
+	_, hasOneUnit, err := tx.keys.Get(keys.FirstUnit(id))
 	if err != nil {
 		return err
 	}
-	if first {
+	if hasOneUnit {
 		tx.keys.Remove(keys.FirstUnit(id))
 	}
 	return nil
@@ -59,10 +59,10 @@ const (
 	maybeStarted machineStart = true
 )
 
-// releaseMachine releases the machine of a unit that leaves before it has installed anything. If the machine
-// has hosted no other unit, it counts as unused again. If the machine was never started, and was made for the
-// unit, releaseMachine removes it instead. It does nothing for a subordinate, whose machine its principal uses, or if
-// the machine is not alive.
+// releaseMachine releases the machine of a unit that leaves before it has installed anything. The machine counts
+// as unused again. If it was never started, and was made for the unit, releaseMachine removes it instead. It does
+// nothing if the machine has no firstUnit record or is not alive, or for a subordinate, whose machine its
+// principal uses.
 func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
 	first, isOnlyUnit, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
 	if err != nil {
@@ -92,8 +92,9 @@ func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
 // condition of the transaction.
 const maxUnusedLooked = 16
 
-// takeUnused returns the id of the unused machine with the lowest number that fits the unit, and marks the
-// machine as used. It returns "" if there is no such machine among the first maxUnusedLooked.
+// takeUnused returns the id of the unused machine with the lowest number that fits the unit, is alive, and is not
+// in error. It marks the machine as used. It looks only at the first maxUnusedLooked machines that fit, and
+// returns "" if it finds none.
 func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	ids, err := tx.listFitting(u)
 	if err != nil {
@@ -126,12 +127,12 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 	}
 
 	for _, kv := range kvs {
-		s, err := keyspace.Decode[unusedMachine](kv)
+		unused, err := keyspace.Decode[unusedMachine](kv)
 		if err != nil {
 			return nil, err
 		}
 
-		if s.Series == u.Series && s.Constraints.Satisfies(u.Constraints) {
+		if unused.Series == u.Series && unused.Constraints.Satisfies(u.Constraints) {
 			ids = append(ids, kv.Key[len(keys.UnusedMachines):])
 		}
 	}
@@ -154,12 +155,13 @@ func (tx *Tx) updateUnused(m Machine) error {
 }
 
 // AddMachine adds a machine without a unit. The provisioner starts it. The placement in m has the form
-// PROVIDER:WHERE, or is empty. By default the machine has the environment's default series, and the job of
-// hosting units. The constraints in m override the environment's. New units can be placed on the machine if it
-// hosts units and does not manage the environment.
+// PROVIDER:WHERE, or is empty, and the new machine keeps only WHERE. By default the machine has the environment's
+// default series, and the job of hosting units. The constraints in m override the environment's. New units can be
+// placed on the machine if it hosts units and does not manage the environment.
 //
 // It returns a *SeriesError if no machine can have the series, ErrOtherProvider if the placement is for a
-// different provider, and ErrExists if there is already a machine at that placement.
+// different provider, and ErrExists if there is already a machine at that placement. It returns a different error
+// if the placement is invalid or for the provider "local".
 func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {
@@ -207,7 +209,7 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 }
 
 // checkPlacement returns WHERE of a placement PROVIDER:WHERE, or "" for an empty placement. It returns an
-// error if the placement is invalid, for a different provider, or already taken.
+// error if the placement is invalid, for a different provider, for the provider "local", or already taken.
 func (tx *Tx) checkPlacement(env Environment, text string) (where string, err error) {
 	if text == "" {
 		return "", nil

@@ -48,13 +48,15 @@ type UpgradeSpec struct {
 	At time.Time // the time of the upgrade, for the record of the previous charm
 }
 
-// UpgradeService changes a service's charm. The service's units upgrade later, each by its own agent. It
-// returns ErrNotFound if the service or charm does not exist, and ErrDead if the service is being destroyed.
-// It also returns an error if the new charm
+// UpgradeService changes a service's charm, and adds peer relations that are new in the charm. The service's units
+// upgrade later, each by its own agent. It returns ErrNotFound if the service or charm does not exist, and ErrDead if
+// the service is being destroyed. It also returns an error if the new charm
 //
-// * has a different name, unless Switch is set,
-// * does not support the service's series, unless that is forced,
-// * needs features that bijou does not have, or storage that existing units do not have, unless that is forced,
+// * has a different name, unless spec.Switch is set,
+// * does not support the service's series or its machines' architecture, unless spec.Series or an operator's
+// earlier choice allows that,
+// * needs features that bijou does not have, or storage that existing units do not have, unless spec.Needs or an
+// operator's earlier choice allows that,
 // * is a subordinate and the old charm is not, or the reverse,
 // * drops or changes a relation that is in use,
 // * changes the type of an option that is set.
@@ -79,6 +81,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		return err
 	}
 
+	// An operator's choice also applies to later upgrades.
 	s.ForceSeries = s.ForceSeries || spec.Series
 	s.Force = s.Force || spec.Needs
 	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
@@ -107,7 +110,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		return err
 	}
 
-	// Remove the earlier mark first, so that Put keeps none of its fields.
+	// Without this Remove, Put could keep fields of the earlier mark that this version does not know.
 	tx.keys.Remove(keys.Upgrade(name))
 	return tx.keys.Put(keys.Upgrade(name), mark)
 }
@@ -239,7 +242,7 @@ func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 		return nil, err
 	}
 
-	var behind []OutdatedUnit
+	var outdated []OutdatedUnit
 	for _, u := range units {
 		w, err := v.Workflow(u.Name)
 		if err != nil {
@@ -248,9 +251,9 @@ func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 
 		isInstalled := w.Charm != ""
 		if u.Life == Alive && isInstalled && w.Charm != charm {
-			behind = append(behind, OutdatedUnit{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
+			outdated = append(outdated, OutdatedUnit{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
 		}
 	}
 
-	return behind, nil
+	return outdated, nil
 }

@@ -66,7 +66,7 @@ func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (res
 }
 
 // ReadBelow calls take with each record below the prefix, in the order of the keys. It skips records that do
-// not decode.
+// not decode, and leaves their errors to the view; see [keyspace.View.Skips].
 func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) error {
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
@@ -151,7 +151,7 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 	return nil
 }
 
-// addInBatches adds n entities, with batchSize entities in each transaction. It calls add with the number i of
+// addInBatches adds n entities, in transactions of at most batchSize entities. It calls add with the number i of
 // each entity, from 0 to n-1. If it fails, it returns the entities that it has added, and an error.
 func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T

@@ -89,7 +89,8 @@ const (
 // Restore replaces the updater's keys at the URL with the keys of the backup. It creates the store if it does
 // not exist. It returns ErrKeysThere if there are keys without a format. It also does so if replace is false
 // and there are keys, unless a previous restore was interrupted. It returns keyspace.ErrRunning if daemons use
-// the store. Nobody can open the store until all keys are written. After an interruption, call Restore again.
+// the store, and a different error if this program does not support the backup's format. Nobody can open the store
+// until all keys are written. After an interruption, call Restore again.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the keys in the backup have format %d, but this neco supports only format %d",
@@ -101,7 +102,8 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
 
-	// changes maps each key to its new value. A nil value removes the key.
+	// changes maps each key to its new value. A nil value removes the key. If Update runs its function again, the
+	// keys of the earlier run stay in changes. The restore removes or replaces all of them, so that does no harm.
 	changes := map[string]*backupfile.Key{}
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		existing, err := listReplaceable(tx, replace)
@@ -157,9 +159,8 @@ func writeInBatches(ctx context.Context, space *keyspace.Space, changes map[stri
 	return nil
 }
 
-// listReplaceable returns the existing keys that a restore replaces. replace allows that they are complete
-// and valid. Without replace, they can only be the remains of an interrupted restore. listReplaceable returns
-// ErrKeysThere or keyspace.ErrRunning as [Restore] does.
+// listReplaceable returns the existing keys that a restore replaces. If replace is false, it accepts no keys
+// except the remains of an interrupted restore. It returns ErrKeysThere or keyspace.ErrRunning as [Restore] does.
 func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {
 	existing, err := tx.List("")
 	if err != nil {
@@ -172,7 +173,7 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 		}
 	}
 
-	// A backup has no keys of hosts, so a restore leaves these keys alone.
+	// A backup has no host-bound keys, so a restore leaves these keys alone.
 	existing = slices.DeleteFunc(existing, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
 	format, hasFormat, err := keyspace.Load[int](tx, keys.Format)
 	if err != nil {

@@ -35,7 +35,8 @@ func Apply(tx *keyspace.Tx, changes []Change) error {
 	return nil
 }
 
-// Audit adds a record of an operator's action to the transaction that carries out the action.
+// Audit adds a record of an operator's action to the transaction that carries out the action. It sets the
+// record's ID and time.
 func Audit(tx *keyspace.Tx, a record.Audit) error {
 	last, _, err := keyspace.Load[int](tx, keys.AuditCounter)
 	if err != nil {

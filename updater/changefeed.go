@@ -32,7 +32,8 @@ func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
 }
 
 // Run watches the keys until ctx is done. If a watcher ends, or misses changes because of a compaction of the
-// store, Run starts a new watcher and marks all keys as changed.
+// store, Run starts a new watcher and marks all keys as changed. Run returns the store's error if no retry can
+// help. Once ctx is done, it returns nil or ctx's error.
 func (f *ChangeFeed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.watch(ctx)

@@ -61,8 +61,9 @@ func (i *Item) End() {
 func (i *Item) Say(format string, args ...any) { i.Wait("", nil, fmt.Sprintf(format, args...)) }
 
 // Wait records that the activity waits for the servers. kind is the reason for the wait, as in
-// record.Activity. If kind has changed, the activity's time starts again.
+// record.Activity, or "" if the activity does not wait. If kind has changed, the activity's time starts again.
 func (i *Item) Wait(kind string, servers []int, message string) {
+	// Begin returns nil if its context has no log.
 	if i == nil {
 		return
 	}

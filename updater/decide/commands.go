@@ -23,9 +23,12 @@ var (
 )
 
 // Recover removes a stopped request, so that the leader makes a new request with the current servers and the
-// newest release. It removes only the records of this update, and the digests of its release, which the
-// leader looks up again. The turn of a rolling component stays with its server, whose member may be down. It
-// returns ErrNothingToRecover if there is no request, and ErrNotStopped if the request is not stopped.
+// version that [Snapshot.OfferedVersion] returns then. It also removes the gate, all Contents, and the published
+// digests, which the leader looks up again. It writes a Recovery, and marks the update as recovered in the history.
+// It leaves the workers' records to [RemoveLeftovers]. The turn of a rolling component stays with its server, whose
+// member may be down.
+//
+// It returns ErrNothingToRecover if there is no request, and ErrNotStopped if the request is not stopped.
 func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	switch {
 	case s.Current == nil:
@@ -83,7 +86,7 @@ func (s Snapshot) unregisteredServers() []int {
 }
 
 // Retry makes another attempt at a stopped request, from the step that failed. It returns ErrNotStopped if
-// the request is not stopped. It also returns an error if a server of the request is no longer registered,
+// there is no stopped request. It also returns an error if a server of the request is no longer registered,
 // since the other servers would wait for that server.
 func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	if s.Current == nil || !s.Current.Stop {
@@ -108,7 +111,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	h.Begin(r.Attempt, by, now)
 	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h)}
 
-	// A failed step that one server runs on behalf of all must run again.
+	// A failed step that one server runs on behalf of all must run again, so its result is removed.
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
 			changes = append(changes, updater.Remove(keys.Contents(name)))
@@ -135,8 +138,8 @@ func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 }
 
 // Unregister removes a boot server with its worker's records, so that a different machine can work as that
-// server. While an update runs, the worker's record of that update is kept. The worker would not write the
-// record again, and the other workers would wait for that record.
+// server. If the server takes part in a running update, the worker's record of that update is kept. The worker would
+// not write the record again, and the other workers would wait for that record.
 func Unregister(s Snapshot, lrn int) []updater.Change {
 	r := s.Current
 	changes := []updater.Change{

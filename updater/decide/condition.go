@@ -94,7 +94,8 @@ func (s Snapshot) nextIgnoringFindings(now time.Time) Action {
 }
 
 // conditionWhileRunning judges the fleet during an update. It names the first obstacle to the update, if
-// there is one. leads says whether an updater leads at the moment.
+// there is one. The fleet counts as degraded only if neither a worker nor a leader is alive. leads says whether an
+// updater leads at the moment.
 func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	r := s.Current
 	c := Condition{State: Updating, Why: "update to " + r.Version + " runs"}
@@ -259,13 +260,13 @@ func (s Snapshot) findingsHint(found []record.Finding) string {
 // twinTroubles returns a problem for each server whose LRN two hosts use.
 func (s Snapshot) twinTroubles() (all []Trouble) {
 	for _, lrn := range s.Servers {
-		t, ok := s.Twins[lrn]
+		twin, ok := s.Twins[lrn]
 		if !ok {
 			continue
 		}
 
 		all = append(all, Trouble{
-			Why: fmt.Sprintf("two hosts claim to be server %d, and %s stays idle: %s", lrn, t, t.Why),
+			Why: fmt.Sprintf("two hosts claim to be server %d, and %s stays idle: %s", lrn, twin, twin.Why),
 			Hint: fmt.Sprintf("if the other host is gone for good: neco bootserver remove %d; neco bootserver add %d",
 				lrn, lrn),
 		})
@@ -390,7 +391,7 @@ func missedTrouble(f record.CheckFailure) Trouble {
 	}
 }
 
-// withdrawnTrouble describes a release that servers have although it is no longer published.
+// withdrawnTrouble describes a release that servers have although it is newer than all published releases.
 func withdrawnTrouble(w record.Withdrawn) Trouble {
 	if w.Newest == "" {
 		return Trouble{

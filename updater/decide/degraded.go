@@ -43,7 +43,7 @@ func (s Snapshot) keepFirstSeen(f record.Finding, now time.Time) record.Finding 
 	return f
 }
 
-// serverFindings returns the differences on one server. If its worker has a problem, that is the only
+// serverFindings returns the findings about one server. If its worker has a problem, that is the only
 // finding, since the state of the server's components is then unknown.
 func (s Snapshot) serverFindings(lrn int, now time.Time) []record.Finding {
 	if why := s.workerProblem(lrn, now); why != "" {
@@ -82,8 +82,9 @@ func newFinding(lrn int, component, what string) record.Finding {
 	return record.Finding{Server: lrn, Component: component, What: record.Shorten(what, record.MaxReason)}
 }
 
-// workerProblem returns a problem of the server's worker: the worker is missing, or differs from what the last
-// update has installed. It returns "" if there is no problem.
+// workerProblem returns a problem of the server's worker: the worker has been absent for absenceTimeout, differs
+// from the worker that the last update has installed, or did not take part in that update. It returns "" if there
+// is no problem.
 func (s Snapshot) workerProblem(lrn int, now time.Time) string {
 	since, isAbsent := s.Absent[lrn]
 	isGone := isAbsent && !now.Before(since.Add(absenceTimeout))
@@ -291,7 +292,7 @@ const repairCooldown = time.Hour
 // repair, or comes back soon, is repaired again only at an operator's request.
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
-	// notTriedYet is called only if canRepair is true. Then last has succeeded, and has a time of its end.
+	// notTriedYet is called only if canRepair is true. Then last has succeeded, so its EndedAt is set.
 	notTriedYet := func(f record.Finding) bool {
 		wasSkipped := len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
 		cameLater := f.Since.After(last.EndedAt.Add(repairCooldown))

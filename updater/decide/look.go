@@ -21,10 +21,10 @@ type Look struct {
 }
 
 // NoteLook returns the changes that record the result of a check for releases. recorded is the failure of the
-// previous check, or nil if that check succeeded. NoteLook adds an alert if a different release than at the
-// previous checks cannot be fetched, if checks have failed for too long, and when checks work again after such an
-// alert. It adds each alert once. The caller must write all changes in one transaction, since the record of the
-// failure shows which alerts were written.
+// previous check, or nil if that check succeeded. NoteLook adds an alert if servers would install a release that
+// cannot be fetched, unless recorded shows an alert about that release. It adds one alert if checks have failed for
+// too long, and another when checks then succeed again. The caller must write all changes in one transaction, since
+// the record of the failure shows which alerts were written.
 func NoteLook(recorded *record.CheckFailure, l Look) []updater.Change {
 	if l.Failure == "" {
 		return endFailure(recorded, l)
@@ -111,8 +111,8 @@ func newLookAlert(kind, version string, at time.Time, message string) updater.Ch
 	return updater.Put(keys.Alert(a.ID), a)
 }
 
-// NoteWithdrawn returns the changes that record whether the installed release is no longer published. found is the
-// result of the check at the given time, or nil if the release is published. recorded is the stored result of the
+// NoteWithdrawn returns the changes that record whether the installed release is newer than all published ones. found
+// is the result of the check at the given time, or nil if there is no such release. recorded is the stored result of the
 // previous check, or nil. The result for a version that is already recorded keeps its time, and causes no second
 // alert.
 func NoteWithdrawn(recorded, found *record.Withdrawn, at time.Time) []updater.Change {

@@ -37,8 +37,9 @@ func Next(s Snapshot, now time.Time) Action {
 }
 
 // nextRequest decides whether to start an update now. It waits if there is no server, no version to install, not
-// enough free space for it, a pause, or a closed window. It also waits while the version is refused, or while the
-// digests of its files are not yet known or not accepted.
+// enough free space for it, or a pause. It also waits while the version is refused, or while the digests of its
+// files are not yet known or not accepted. An automatic update also waits for the update window, unless an operator
+// has requested that the next update begins even if the window is closed.
 func (s Snapshot) nextRequest(now time.Time) Action {
 	// An update would wait in vain for a server whose worker has never been seen.
 	s = s.withSeenServers()
@@ -122,10 +123,11 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	return "", "", UpToDate + ": " + s.Current.Version
 }
 
-// OfferedVersion returns the version that the servers should have. That is the operator's target until a
-// newer release replaces the target, and then the newest release. The version is never older than the servers'
-// version, unless the operator has allowed a downgrade. by says whether the version comes from the operator or
-// from a release. If there is no version, to is empty, and why is the reason.
+// OfferedVersion returns the version that the servers should have. That is the operator's target, if there is
+// one and no newer release has outdated it. Otherwise it is the newest release, or the version of the current
+// request if that release is older. The version is never older than the servers' version, unless the operator has
+// allowed a downgrade. by says whether the version comes from the operator or from a release. If there is no
+// version, to is empty, and why is the reason.
 func (s Snapshot) OfferedVersion() (to, by, why string) {
 	if t := s.Target; t != nil && !s.isOutdated(*t) {
 		if s.isOlder(t.Version) && !t.Downgrade {
@@ -197,8 +199,8 @@ func (s Snapshot) LastVersion() string {
 }
 
 // startRequest returns the action that starts an update to the version, for the reason by. The action writes
-// the request, its entry in the history and an alert. It also removes the operators' requests that the update
-// fulfils.
+// the request, its entry in the history and an alert. It also removes the operators' requests and the records that
+// the update makes obsolete.
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	// byItself means that the updater repairs the servers without a request of an operator.
 	isRepair := by == byRepair || by == byItself
@@ -357,7 +359,7 @@ func (s Snapshot) Replaced() string {
 	}
 
 	// An operator who requests a version accepts the files that are published at that time.
-	accepted := ""
+	accepted := "" // the digest of the accepted files, or "" if none is known
 	if s.Current != nil && release.Same(s.Current.Version, p.Version) {
 		accepted = s.Current.Sums
 	}

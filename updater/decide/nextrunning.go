@@ -20,8 +20,9 @@ const absenceTimeout = 10 * time.Second
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
 // nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures
-// and different plans, the end of the update, missing servers, gates to open, hand-overs that took too long,
-// stalls, notes that are due, and slow progress. Failures come first, so that no gate opens after a failure.
+// and different plans, the end of the update, servers that are missing or back, gates to open, hand-overs that
+// took too long, stalls, notes that are due, and slow progress. Failures come first, so that no gate opens after a
+// failure.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -147,24 +148,27 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
-// warnMissing returns the action that records which servers have no live worker. If some of these servers were
-// not recorded as missing before, the action also writes an alert about them.
+// warnMissing returns the action that records which servers have no live worker. missing must differ from the
+// recorded servers. If some of the missing servers were not recorded before, the action also writes an alert about
+// them.
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
-	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool {
+	newlyMissing := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool {
 		return slices.Contains(s.Current.Missing, lrn)
 	})
 
 	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(keys.Current, r)}}
-	if len(gone) == 0 {
+	if len(newlyMissing) == 0 {
+		// Since missing has changed, some servers are no longer missing.
 		a.Why = "the servers are back"
 		return a
 	}
 
-	a.Why = "no worker is alive on server " + record.ListSomeServers(gone)
-	alert := s.newAlert(now, record.AlertMissing, withHint(a.Why+s.describeFirstStep(gone), workerHint(gone)))
-	alert.Servers = record.Blame(gone)
+	a.Why = "no worker is alive on server " + record.ListSomeServers(newlyMissing)
+	message := withHint(a.Why+s.describeFirstStep(newlyMissing), workerHint(newlyMissing))
+	alert := s.newAlert(now, record.AlertMissing, message)
+	alert.Servers = record.Blame(newlyMissing)
 	// Servers can be missing several times in one attempt, and each time needs its own alert.
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
@@ -236,10 +240,12 @@ func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 }
 
 // endRequest returns the changes that end a request. They must be written in one transaction, so that the
-// request, its entry in the history and the alert always agree.
+// request, its entry in the history and the alert always agree. The kind of the alert, AlertSucceeded or
+// AlertStopped, is also the attempt's result.
 func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert) []updater.Change {
 	h := s.Entry
 	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.AttemptAt, EndedAt: &now}
+	// An alert about a success names all servers of the update.
 	if r.Stop {
 		a.AtFault = alert.Servers
 	}

@@ -41,7 +41,8 @@ func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t
 
 // Now returns the current time. r is the running or last request, or nil. While an update runs, Now uses a
 // steady clock, so that setting the host's clock does not make a server seem late or missing. Otherwise it
-// first adjusts the steady clock to the host's clock, to which the update window refers.
+// first adjusts the steady clock to the host's clock, to which the update window refers. It then forgets all servers
+// that hand over and, if the host's clock was set, all absent servers.
 func (m *Observations) Now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		before := m.clock.Now()
@@ -96,13 +97,13 @@ func newStage(s Snapshot) stage {
 	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
-// updateStage records the time of a new stage. If the leader is new, it keeps the wait that a previous leader
-// has recorded.
+// updateStage records the time now for a stage that this leader has not seen before, and the wait in that stage
+// that a previous leader has recorded, if any.
 func (m *Observations) updateStage(s Snapshot, now time.Time) {
 	current := newStage(s)
 	switch current {
 	case stage{}:
-		// There is no update.
+		// There is no request.
 		m.stage = current
 		m.stageSince = time.Time{}
 		m.waitedBefore = 0

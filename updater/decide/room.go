@@ -20,7 +20,8 @@ const roomReserve = 64 << 20
 const maxRoomAge = time.Hour
 
 // NoRoom explains which servers do not have enough free space for the next version. It returns nil if all
-// servers have enough space, if their space is unknown, or if no update would begin anyway.
+// servers have enough space, if their space is unknown, if the next update is a repair, or while an update runs or
+// is stopped.
 func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	// While an update runs or is stopped, no other update begins.
 	if s.Current != nil && !s.Current.Succeeded() {
@@ -65,8 +66,8 @@ func (s Snapshot) withSeenServers() Snapshot {
 	return s
 }
 
-// reportNoRoom returns the action that writes an alert about missing space, once for each version. It returns
-// false if there is nothing to report.
+// reportNoRoom returns the action that writes an alert about missing space, and records the alert. It returns false
+// if NoRoom returns nil, or if the last recorded alert is about the same version.
 func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	n := s.NoRoom(now)
 	if n == nil || s.isToldNoRoom(n.Version) {
@@ -104,8 +105,9 @@ func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 	return at
 }
 
-// Lacks returns the servers' file systems that have less free space than the version needs. It leaves out file
-// systems whose free space or whose need is unknown. It counts only space that the update is certain to need.
+// Lacks returns the servers' file systems that have less free space than the version needs. It leaves out servers
+// without a live worker or a recent inventory, and file systems whose free space or whose need is unknown. It counts
+// only space that the update is certain to need.
 func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	n := s.Needs
 	if n == nil || version == "" || !release.Same(n.Version, version) {
@@ -129,7 +131,8 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	return all
 }
 
-// lacksOf returns the file systems of one server that have less free space than the update needs there.
+// lacksOf returns the file systems of one server that have less free space than the update needs there, including
+// roomReserve.
 func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (all []record.Lack) {
 	u := newRoomUse(i.Room)
 	// If the worker names no package, pkg is empty, and n lists no size and no files for it.
@@ -190,7 +193,8 @@ func (u roomUse) add(kind string, size int64) {
 }
 
 // addRelease adds the space for installing the program from package p, which has the given size. The package is
-// unpacked, tried, and put in place of the previous program. The package itself stays.
+// unpacked, tried, and put in place of the previous program. The package itself stays. Its unpacked content, and the
+// previous program, count with the size of the package.
 func (u roomUse) addRelease(p release.Package, size int64) {
 	into := record.RoomProgram
 	if p.Form == release.Deb {

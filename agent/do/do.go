@@ -70,12 +70,12 @@ const (
 	exitNotFound  = 127
 )
 
-// Run runs the command to its end. If the command exits with 0, Run commits all changes of the command's hook
-// tools in one transaction. It returns an error if the command cannot be run, or if the commit fails.
-// Outcome.Exit is then not 0.
+// Run runs the command to its end. If the command exits with 0, Run commits the changes of the command's hook
+// tools in one transaction. Otherwise it drops them. A new status or workload version takes effect at once. Run
+// returns an error if the command cannot be run, or if the commit fails. Outcome.Exit is then not 0.
 //
-// When ctx is done, Run ends its own work before and after the command, but not the command itself. It
-// forwards the signals that this process gets to the command, and waits until the command ends.
+// A ctx that is done ends only Run's reads before the command, not the command or the commit. Run forwards signals
+// to the command, and waits until the command ends. Only a SIGINT or SIGTERM that arrives later ends the commit.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Options: o, operator: operatorName()}
 	if err := r.gatherFacts(ctx); err != nil {
@@ -112,7 +112,7 @@ type run struct {
 }
 
 // serveCommand runs the command with a socket that answers its hook tools. If the command exits with 0,
-// serveCommand commits the changes of these tools.
+// serveCommand commits the changes of these tools. Otherwise it drops them.
 func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s, err := server.Listen(d.socketPath())
 	if err != nil {
@@ -126,13 +126,13 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 
 	exit, err := r.execute(d, client)
 	s.Unregister(client)
-	if err != nil || exit != 0 { // the changes of a command that has failed are dropped
+	if err != nil || exit != 0 {
 		hook.Close()
 		r.warnShellFailed(exit)
 		return Outcome{Exit: exit}, err
 	}
 
-	// A signal that the command survived must not end the commit.
+	// A signal that the command survived may have ended ctx. It must not end the commit.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	n, err := r.commit(ctx, hook)
@@ -152,8 +152,8 @@ func (r *run) warnShellFailed(exit int) {
 	}
 }
 
-// commit commits the changes of the command's tools in one transaction, and logs each change in the log of the
-// unit or service that it concerns. It returns the number of changes.
+// commit commits the changes of the command's tools in one transaction. It logs each changed port and each changed
+// setting in a relation in the log of the unit or service that it concerns, and returns the number of both.
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {

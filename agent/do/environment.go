@@ -19,7 +19,7 @@ import (
 )
 
 // buildEnv returns the command's environment variables: those of the operator and those of a hook. It leaves
-// out the variables of an outer hook.
+// out the variables of an outer hook. It logs a warning if the relation has too many members for JUJU_MEMBERS.
 func (r *run) buildEnv(d workDir, client string) []string {
 	inherited := map[string]string{}
 	var env []string
@@ -32,12 +32,13 @@ func (r *run) buildEnv(d workDir, client string) []string {
 	}
 
 	facts := r.envFacts(d, client)
-	if warning := facts.Relation.TooManyMembers(); warning != "" {
+	if warning := facts.Relation.TooManyMembers(); warning != "" { // no warning if Relation is nil
 		r.logs.write(r.Unit, "WARNING", warning)
 	}
 
 	// Of a hook's environment, add only PATH and the variables that belong to a hook. For all other
-	// variables, the command gets the operator's values. An empty value has a meaning only for a unit's principal.
+	// variables, the command gets the operator's values. Leave out empty variables, except the one that marks a
+	// principal unit by its empty value.
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
 		fromHook := isHookVariable(name) || name == "PATH"
@@ -47,7 +48,7 @@ func (r *run) buildEnv(d workDir, client string) []string {
 		}
 	}
 
-	// The start file of bash adds the unit to the prompt. For other shells, the variable does.
+	// The start file of bash adds the unit to the prompt. For other shells, PS1 does.
 	if r.Command == nil && filepath.Base(r.Shell) != "bash" {
 		env = append(env, fmt.Sprintf("PS1=(%s) $ ", r.Unit))
 	}
@@ -70,7 +71,7 @@ func isHookVariable(name string) bool {
 // envFacts returns the facts from which the command's environment variables are built, as for a hook.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
-	env := hookexec.Facts{
+	execFacts := hookexec.Facts{
 		Unit:        f.unit.Name,
 		Service:     f.unit.Service,
 		Charm:       f.charmName,
@@ -87,11 +88,11 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	}
 
 	if folder := r.unitFolder(); folder != "" {
-		env.UnitDir = string(folder)
-		env.CharmDir = folder.Charm()
+		execFacts.UnitDir = string(folder)
+		execFacts.CharmDir = folder.Charm()
 	}
 	if f.apiFacts.Relation != hookapi.NoRelation {
-		env.Relation = &hookexec.RelationFacts{
+		execFacts.Relation = &hookexec.RelationFacts{
 			Name:          f.relationName,
 			ID:            r.relationID(),
 			RemoteUnit:    f.apiFacts.RemoteUnit,
@@ -100,7 +101,7 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 		}
 	}
 
-	return env
+	return execFacts
 }
 
 // relationID returns the id of the hook's relation, in the form that the dialect uses.
@@ -175,8 +176,9 @@ func (r *run) gatherFacts(ctx context.Context) error {
 	})
 }
 
-// gatherUnit reads the unit for which the command runs as a hook, and chooses the dialect. If the command is
-// only the name of an existing unit, it sets Unit to that name and Command to nil, which stands for a shell.
+// gatherUnit reads the unit for which the command runs as a hook, if any. It chooses the dialect unless the
+// options set one. If no unit is set and the command is only the name of an existing unit, it sets Unit to that
+// name and Command to nil, which stands for a shell.
 func (r *run) gatherUnit(v *state.View) error {
 	if r.Unit == "" && len(r.Command) == 1 && charm.IsUnit(r.Command[0]) {
 		_, err := v.Unit(r.Command[0])
@@ -214,7 +216,7 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	if err != nil {
 		return "", err
 	}
-	// A unit has no charm until its agent has deployed one.
+	// A unit has no charm until its agent has deployed one. Until then, read the service's charm.
 	c, err := v.Charm(cmp.Or(f.unit.Charm, s.Charm))
 	if err != nil {
 		return "", err
@@ -259,6 +261,7 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	for _, m := range members {
 		service, _, _ := charm.ParseUnit(m.Unit) // never fails: names in the store are valid
 		isRemote := service == f.apiFacts.RemoteService && m.Unit != f.unit.Name
+		// In container scope, a unit sees only the members that have the same principal.
 		isInScope := r.Scope != charm.Container || m.Principal == members[own].Principal
 		if isRemote && isInScope {
 			f.apiFacts.Members = append(f.apiFacts.Members, m.Unit)

@@ -27,8 +27,8 @@ type Streams struct {
 	Err io.Writer
 }
 
-// execute runs the command, or a shell if there is no command, and returns its exit code. It passes this
-// process's signals on to the command.
+// execute runs the command, or a shell if there is no command, and returns its exit code. It forwards signals to
+// the command. If the command cannot be run, execute returns an error with an exit code that is not 0.
 func (r *run) execute(d workDir, client string) (exit int, err error) {
 	argv := r.Command
 	if argv == nil {
@@ -78,7 +78,7 @@ func findCommand(name, tools string) (string, error) {
 	}
 
 	tool := filepath.Join(tools, name)
-	if name != "" {
+	if name != "" { // otherwise tool is the directory itself
 		if _, err := os.Stat(tool); err == nil {
 			return tool, nil
 		}
@@ -188,8 +188,8 @@ func (r *signalRelay) close() {
 	r.wg.Wait()
 }
 
-// isTyped reports whether the signal can come from the keyboard. A terminal sends such signals to its whole
-// foreground process group, to which the command also belongs.
+// isTyped reports whether the signal can come from the keyboard: this process must be in the foreground of its
+// terminal. A terminal sends such signals to its whole foreground process group, to which the command also belongs.
 func isTyped(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false

@@ -118,7 +118,7 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 		RemoteService: r.RemoteService,
 	}
 
-	if IsUnit(member) {
+	if IsUnit(member) { // otherwise RemoteService already names the service
 		h.RemoteUnit = member
 	}
 	return h

@@ -16,9 +16,9 @@ const (
 
 // Arrive adds a hook of this kind to a member's entry, and returns the entry's new state. The hook can cancel
 // or replace the pending hook, as in the table in docs/reference/hooks.md, "The queue". An entry that gets a
-// new pending hook moves to the tail. If the two hooks cancel each other, the
-// entry has no pending hook and no place. In all other cases it stays as it is. Arrive cannot cancel a hook
-// that was removed from the entry to run.
+// new pending hook moves to tail, the queue's next free place. If the two hooks cancel each other, the entry has no
+// pending hook and no place. In all other cases it stays as it is. Arrive cannot cancel a hook that was removed
+// from the entry to run.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch {
 	case m.Pending == "":
@@ -38,14 +38,14 @@ func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	return m
 }
 
-// Take returns the member's state after its pending hook was removed from the queue to run. If this is a joined
-// hook, a changed hook becomes pending in the same place, even if the joined hook fails later.
+// Take returns the member's state after its pending hook was removed from the queue to run. If that hook is a
+// joined hook, a changed hook becomes pending in the same place, even if the joined hook fails later.
 func Take(m state.MemberState) state.MemberState {
 	switch m.Pending {
 	case Joined:
 		m.State = In
 		m.Pending = Changed
-		m.Seen = 0 // marks the changed hook as the one that directly follows
+		m.Seen = 0 // isChangedOwed recognizes by this that the changed hook must directly follow
 	case Departed:
 		m.State = Left
 		m.Pending = ""
@@ -103,8 +103,8 @@ type Arrival struct {
 
 // Arrivals compares the members present in a relation with their recorded state, and returns the queue
 // entries that change. These are the entries of members that came, of members that are gone, and of members
-// whose settings are newer than the version that the hooks have seen. If leaving is true, the unit must leave
-// the relation, and all members count as gone. tail is the queue's next free place.
+// that have newer settings than recorded and no pending hook. If leaving is true, the unit must leave the
+// relation, and all members count as gone. tail is the queue's next free place.
 //
 // A service among the present members stands for its own settings. It has changed hooks, but no joined and
 // departed hooks.
@@ -189,11 +189,12 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 	return gone
 }
 
-// update returns the member's new state in the queue. recorded is its previous state there, or zero. If the
-// member has come, is gone or has newer settings, update adds the corresponding hook with [Arrive]. It returns
-// a zero state for a service that is gone. If nothing has changed, it returns recorded.
+// update returns the member's new state in the queue. recorded is its previous state there, or zero. update adds
+// a hook with [Arrive] if the member has come or is gone, or if it has newer settings and no pending hook.
+// Otherwise it returns recorded. But a service that is gone gets a zero state, and a service that is present always
+// has the state In.
 func (m member) update(recorded state.MemberState, tail int64) state.MemberState {
-	// A service has no joined and departed hooks. It is in the relation, or its entry is removed.
+	// A service has no joined and departed hooks. It is in the relation, or a zero state removes its entry.
 	if !IsUnit(m.name) {
 		if !m.in {
 			return state.MemberState{}

@@ -20,7 +20,8 @@ func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
 	})
 }
 
-// readGoals reads the service's own units, and the units at the other end of each of its relations.
+// readGoals returns the goals of the service's own units and, for each relation that is not a peer relation, those
+// of the remote service and its units.
 func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 	goals.Relations = map[string]map[string]hookapi.Goal{}
 	if goals.Units, err = readUnitGoals(v, service); err != nil {

@@ -56,7 +56,7 @@ type Context struct {
 	config    *serviceConfig
 	ports     map[string]*unitPorts
 
-	leader          *bool         // nil until it is read
+	leads           *bool         // whether the unit leads its service; nil until it is read
 	needsLeadership bool          // the hook has written something that only a leader can write
 	leaderSettings  *settingsNode // nil until they are read
 	unitState       *settingsNode // nil until it is read
@@ -181,8 +181,8 @@ type Change struct {
 	state.Change
 }
 
-// AddTo adds all writes of the hook to the transaction that records the hook as done, and returns the changed
-// settings. It skips writes to relations that are gone. It returns [state.ErrNotLeader] if the hook has written
+// AddTo adds the writes that the hook has buffered to the transaction, and returns the changed settings of
+// relations. It skips writes to relations that are gone. It returns [state.ErrNotLeader] if the hook has written
 // something that only a leader can write, and its unit no longer leads. It also ends the hook, as Close does. A
 // transaction that runs again can call AddTo again.
 func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
@@ -240,7 +240,7 @@ func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
 // settings. A charm of the classic dialect has no hook for these settings. It runs its changed hook only after a
 // change of a unit's settings, so notifyMembers marks the settings of a unit as changed: those of the hook's unit
 // or, if that unit does not belong to the service, those of the service's leader. It does nothing if the service
-// has no leader.
+// has no leader, or if that unit is not a member of the relation.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	unit := c.opts.Facts.Unit
 	if serviceOf(unit) != at.Service {
@@ -280,8 +280,8 @@ func compareNodes(a, b hookapi.Node) int {
 	)
 }
 
-// mergeNode merges changes into the settings of a unit or service in a relation. It returns nil if the relation
-// is gone.
+// mergeNode merges changes into the settings of a unit or service in a relation, and returns what it has changed.
+// It returns nil if the relation is gone, or if the unit or service was never in it.
 func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (changed []state.Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -307,8 +307,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("setting changed: %q=%s (was %s)", c.Key, formatValue(c.New), formatValue(c.Old))
 }
 
-// formatValue returns a setting's value for the log, quoted and shortened to maxLoggedValue bytes. For nil it
-// returns "unset".
+// formatValue returns a setting's value for the log, quoted. It hides secrets in a value of more than
+// maxLoggedValue bytes, and shortens the value to that length. [text.HideSecrets] can recognize the secrets in
+// shorter values later, in the log line. For nil it returns "unset".
 func formatValue(value *string) string {
 	if value == nil {
 		return "unset"

@@ -20,8 +20,8 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	if unit == "" {
 		return false, nil
 	}
-	if c.leader != nil {
-		return *c.leader, nil
+	if c.leads != nil {
+		return *c.leads, nil
 	}
 
 	leader, err := view(ctx, c, func(v *state.View) (string, error) { return v.Leader(c.opts.Facts.Service) })
@@ -30,7 +30,7 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	}
 
 	leads := leader == unit
-	c.leader = &leads
+	c.leads = &leads
 	return leads, nil
 }
 
@@ -59,8 +59,9 @@ func (c *Context) requireLeader(ctx context.Context) error {
 }
 
 // requireServiceWrite returns [hookapi.ErrNotLeader] if the hook cannot write the settings that a service has
-// set for the whole service in a relation. Only the service's leader and operators can write them. An empty
-// service stands for a unit's settings, for which requireServiceWrite returns nil.
+// set for the whole service in a relation. Only the service's leader and operators can write them. For the
+// leader, the commit of the hook then fails unless the unit still leads. An empty service stands for a unit's
+// settings, for which requireServiceWrite returns nil.
 func (c *Context) requireServiceWrite(ctx context.Context, service string) error {
 	f := c.opts.Facts
 	isUnitNode := service == ""
@@ -81,7 +82,8 @@ func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error)
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadLeaderSettings(ctx)) })
 }
 
-// SetLeaderSettings merges changes into the leader settings. They take effect when the hook succeeds.
+// SetLeaderSettings merges changes into the leader settings, where nil removes a key. The changes take effect when
+// the hook succeeds. It returns [hookapi.ErrNotLeader] unless the unit leads.
 func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		if err := c.requireLeader(ctx); err != nil {
@@ -113,8 +115,8 @@ func (c *Context) SeenLeaderSettings() int64 {
 }
 
 // addUnitAndLeaderState adds the changes of the leader settings and of the unit's own key-value pairs to the
-// transaction. It returns an error if the hook has written something that only a leader can write, and the unit
-// no longer leads.
+// transaction. It returns [state.ErrNotLeader] if the hook has written something that only a leader can write, and
+// the unit no longer leads.
 func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 	f := c.opts.Facts
 	if c.needsLeadership {

@@ -71,9 +71,10 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 	})
 }
 
-// describeNetwork returns the network that contains a unit's address. If the address is a host name, it
-// resolves the name. A name that it cannot resolve stays as it is. It looks for the network interface on this
-// host. If no interface has the address, the interface's name and network are empty.
+// describeNetwork returns the network of a unit's address, with the network interface of this host that has the
+// address. If no interface has it, the interface's name, MAC and network are empty. If the address is a host name,
+// describeNetwork resolves the name. A name that it cannot resolve stays as it is. describeNetwork returns an error
+// if the address is empty.
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
@@ -154,8 +155,9 @@ type unitPorts struct {
 }
 
 // SetPort opens or closes a range of ports of the unit, or of the local unit if unit is empty. The change takes
-// effect when the hook succeeds. SetPort returns a [hookapi.PortConflict] if p overlaps a different open range.
-// If it closes p, a range that the hook itself has opened does not count.
+// effect when the hook succeeds. SetPort returns a [hookapi.PortConflict] if p conflicts with an open range of
+// the unit or, when it opens p, of another unit on the machine. When it closes p, a range that the hook itself has
+// opened does not count.
 func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open bool) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit(unit)
@@ -202,7 +204,8 @@ func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 	})
 }
 
-// loadPorts returns a unit's ports with the hook's changes. It reads the ports once.
+// loadPorts returns a unit's ports with the hook's changes. It reads the ports of each unit once. It returns
+// [hookapi.ErrUnknownUnit] if the unit does not exist.
 func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error) {
 	if p, ok := c.ports[unit]; ok {
 		return p, nil
@@ -237,10 +240,9 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// checkClosing returns an error if p overlaps an open range of the unit that is not p itself, since closing p
-// would leave that range open. stored holds the unit's ranges before the hook, and own holds its ranges with
-// the hook's changes applied. If the hook itself has opened the overlapping range, checkClosing only logs a
-// warning, as Juju does.
+// checkClosing returns an error if p overlaps a different open range of the unit, since closing p would leave that
+// range open. stored holds the unit's ranges before the hook, and own holds its ranges with the hook's changes
+// applied. If the hook itself has opened the overlapping range, checkClosing only logs a warning, as Juju does.
 func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
 	for _, o := range own {
 		if !o.ConflictsWith(state.Port(p)) {
@@ -257,9 +259,9 @@ func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.
 	return nil
 }
 
-// checkPortConflict returns an error if p overlaps an open range of the unit, or of another unit on its
-// machine. own holds the unit's ranges with the hook's changes applied. It returns nil if p is already one of
-// them.
+// checkPortConflict returns an error if p conflicts with an open range of the unit, or of another unit on its
+// machine. own holds the unit's ranges with the hook's changes applied. If p is one of them, checkPortConflict
+// returns nil.
 func (c *Context) checkPortConflict(ctx context.Context, unit string, own []state.Port, p hookapi.Port) error {
 	if slices.Contains(own, state.Port(p)) {
 		return nil
@@ -320,7 +322,7 @@ func (c PortChange) String() string {
 	return "port closed: " + c.Port.String()
 }
 
-// PortChanges returns the ranges that the hook opens or closes, compared with the ports that it has read. It
+// PortChanges returns the ranges that the hook opens or closes, compared with the ports that the hook has read. It
 // sorts the changes by unit. For each unit, closed ranges come first.
 func (c *Context) PortChanges() (changes []PortChange) {
 	c.mu.Lock()

@@ -26,8 +26,8 @@ func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error
 	})
 }
 
-// loadRelation returns a relation as it was at the first call. The hook's own relation has the members with
-// which the hook began. loadRelation returns it even if it is gone from the store. It returns
+// loadRelation returns a relation as it was at the first call. The implied relation, which the hook concerns, has
+// the members with which the hook began. loadRelation returns it even if it is gone from the store. It returns
 // [hookapi.ErrRelationNotFound] for any other relation that does not exist.
 func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	if r, ok := c.relations[id]; ok {
@@ -68,13 +68,13 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 		return hookapi.Relation{}, err
 	}
 
-	own := principalOf(members, unit)
+	principal := principalOf(members, unit) // empty in global scope
 	r := hookapi.Relation{ID: id, Interface: stored.Interface, Scope: string(stored.Scope)}
 	for _, ep := range stored.Endpoints {
 		end := hookapi.End{Service: ep.Service, Name: ep.Name, Role: hookapi.Role(ep.Role)}
 		for _, m := range members {
 			isAtEnd := serviceOf(m.Unit) == ep.Service
-			isVisible := own == "" || m.Principal == own
+			isVisible := principal == "" || m.Principal == principal
 			if isAtEnd && isVisible {
 				end.Units = append(end.Units, m.Unit)
 			}
@@ -110,8 +110,9 @@ func (c *Context) vanishedRelation() hookapi.Relation {
 	return hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{own, {Service: f.RemoteService}}}
 }
 
-// setImpliedMembers replaces the members of the hook's relation with those in the facts, with which the hook
-// was started. At the local end it keeps the stored units, unless the relation is a peer relation or broken.
+// setImpliedMembers replaces the members of the implied relation with the local unit and the members in the
+// facts, with which the hook began. At the local end it also keeps the stored units, unless the relation is a peer
+// relation or broken.
 func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 	f := c.opts.Facts
 	for i, end := range r.Ends {
@@ -159,7 +160,7 @@ func rewordNotFound(err error, name string) error {
 }
 
 // readRelationIDs returns the ids of the relations that a unit is in, or that a service has, and that the
-// hook can see.
+// hook can see. It returns [state.ErrNotFound] if there is no unit or service of that name.
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	if err := v.PrefetchRelations(name); err != nil {
 		return nil, err

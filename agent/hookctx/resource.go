@@ -66,7 +66,7 @@ func (c *Context) recordPath(r resources.Resource) string {
 	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
 
-// ensureFetched downloads the resource to path, unless the path already has the same content.
+// ensureFetched downloads the resource to path and records its version, unless [isFetched] finds it there already.
 func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path string) error {
 	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
 	recordPath := c.recordPath(r)

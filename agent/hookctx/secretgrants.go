@@ -31,6 +31,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 		return err
 	}
 
+	// loadOwnRelation also returns relations of other services to an operator.
 	own := c.opts.Facts.Service
 	isOwnRelation := false
 	g.Service = own // a peer relation has no other service
@@ -91,8 +92,9 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 		return nil
 	}
 
-	// At the commit, another revision can have the number of a revision that the hook adds, so the commit must
-	// not remove it by its number. For an added secret this is the only revision, so the secret is gone.
+	// At the commit, the number of a revision that the hook adds can belong to another revision. So drop the
+	// added revision, and do not keep its number for the commit. A secret that the hook itself has added has no
+	// other revision. Without that revision the secret is gone, and the commit skips it.
 	if s.isAddedByHook(revision) && !s.added {
 		s.dropAddedRevision()
 		return nil
@@ -186,7 +188,7 @@ func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 // removes the revisions that the hook has removed. It returns [state.ErrNotFound] if the secret is gone from
 // the store.
 func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *cachedSecret) error {
-	// The changes of an added secret apply to an empty record.
+	// A secret that the hook has added is not in the store, so its changes apply to a new record.
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
 	if !s.added {
 		var err error
@@ -199,7 +201,7 @@ func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *
 		change(&r)
 	}
 
-	// The content of a secret that the hook has removed again is never stored.
+	// Do not store the new content of a secret that the hook has then removed.
 	if s.content != nil && !s.isGone() {
 		sealer, err := secret.SealerOf(ctx, c.opts.SecretKeys)
 		if err != nil {

@@ -59,8 +59,9 @@ func (s *cachedSecret) isGone() bool {
 	return len(s.removed) > 0 && len(s.record.Revisions) == 0
 }
 
-// loadSecrets reads all secrets that the unit and its service own or can read into c.secrets. It reads them at
-// the first call only.
+// loadSecrets fills c.secrets at its first call. It reads the secrets that the unit and its service own, that the
+// unit has read before, and that operators have granted to the service. loadSecret reads others when they are
+// needed. loadSecrets returns an error if the hook has ended or ctx is done.
 func (c *Context) loadSecrets(ctx context.Context) error {
 	if err := c.checkOpen(ctx); err != nil {
 		return err
@@ -68,21 +69,22 @@ func (c *Context) loadSecrets(ctx context.Context) error {
 	f := c.opts.Facts
 
 	_, err := loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
-		own, err := record.IndexOf(v, secret.Owner{Unit: f.Unit})
+		unitIndex, err := record.IndexOf(v, secret.Owner{Unit: f.Unit})
 		if err != nil {
 			return nil, err
 		}
 
-		shared, err := record.IndexOf(v, secret.Owner{Service: f.Service})
+		serviceIndex, err := record.IndexOf(v, secret.Owner{Service: f.Service})
 		if err != nil {
 			return nil, err
 		}
-		records, err := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
+		ids := slices.Concat(unitIndex.Owned, unitIndex.Consumed, serviceIndex.Owned, serviceIndex.Granted)
+		records, err := record.Read(v, ids)
 		if err != nil {
 			return nil, err
 		}
 
-		cache := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
+		cache := &secretCache{service: serviceIndex, byID: map[string]*cachedSecret{}}
 		for _, r := range records {
 			if _, err := cache.add(v, f.Unit, r); err != nil {
 				return nil, err
@@ -98,8 +100,9 @@ func (c *Context) loadSecrets(ctx context.Context) error {
 // add adds a secret to the cache, and determines whether the unit can read the secret.
 func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
 	var readErr error // of the last relation that could not be read
-	appliesStill := func(_ string, g secret.Grant) bool {
-		if g.Relation == secret.NoRelation {
+	// IsReadableBy calls isValid only for this unit, so isValid ignores its first parameter.
+	isValid := func(_ string, g secret.Grant) bool {
+		if g.Relation == secret.NoRelation { // granted by operators
 			return slices.Contains(sc.service.Granted, r.ID)
 		}
 
@@ -111,7 +114,7 @@ func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cached
 		return err == nil
 	}
 
-	readable := r.IsReadableBy(unit, appliesStill)
+	readable := r.IsReadableBy(unit, isValid)
 	if readErr != nil {
 		return nil, readErr
 	}
@@ -122,7 +125,8 @@ func (sc *secretCache) add(v *state.View, unit string, r secret.Record) (*cached
 }
 
 // findSecret returns a secret by its id. If id is empty, it returns the secret that has this label for the
-// unit. It does not check whether the unit can read the secret.
+// unit. It does not check whether the unit can read the secret. It returns an error if there is no such secret, or
+// if the hook has removed it.
 func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecret, error) {
 	if err := c.loadSecrets(ctx); err != nil {
 		return nil, err
@@ -298,9 +302,9 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 	return nil
 }
 
-// setContent sets the content of the revision that the hook adds. If the hook sets the content several times,
-// it adds one revision, with the last content. If the content equals the latest revision's content, the hook
-// adds no revision. A nil content changes nothing.
+// setContent gives the secret new content. It adds a revision for the content, unless the content equals the latest
+// revision's content. If the hook has already added a revision, setContent only replaces that revision's content. A
+// nil content changes nothing.
 func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secret.Content, now time.Time) error {
 	if content == nil {
 		return nil
@@ -327,14 +331,14 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 }
 
 // isLatestContent reports whether the secret's latest revision has this content. It returns false if that
-// revision was removed, by the hook itself or before.
+// revision was removed, by the hook itself or in the store.
 func (c *Context) isLatestContent(ctx context.Context, s *cachedSecret, content secret.Content) (bool, error) {
 	if _, exists := s.record.Revisions[s.record.Latest]; !exists {
 		return false, nil
 	}
 	latest, err := c.openSecret(ctx, s, s.record.Latest)
 	if errors.Is(err, state.ErrNotFound) {
-		// Another unit has removed the revision.
+		// The revision was removed from the store after the hook had read the secret's record.
 		return false, nil
 	}
 	if err != nil {
@@ -368,11 +372,14 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the content of a secret. It returns the content of the revision that the unit tracks,
-// which is the latest revision at the unit's first call for the secret. With Peek, it returns that of the
-// latest revision, and the unit continues to track its revision. With Refresh, it returns that of the latest
-// revision, and the unit tracks that revision from now on. A label in the query becomes the unit's label for
-// the secret. A unit that did not track the secret then tracks the latest revision, even with Peek.
+// SecretContent returns the content of the revision that the unit tracks. At its first call without Peek, the unit
+// begins to track the latest revision. With Refresh, the unit tracks the latest revision from now on. With Peek,
+// SecretContent returns the content of the latest revision, and Peek does not change which revision the unit
+// tracks. A label in the query becomes the unit's label for the secret. If the label is new, a unit that does not
+// track the secret begins to do so, even with Peek.
+//
+// SecretContent returns [hookapi.ErrSecretDenied] if the unit cannot read the secret, and an error if the unit uses
+// the label for a different secret.
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

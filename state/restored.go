@@ -45,10 +45,11 @@ func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 	return keyspace.Load[Restored](v.keys, keys.Restored(unit))
 }
 
-// SetRestoredDiffers records how the directory of a restored unit differs from the unit's records, and the
-// storages whose directories are missing. If how is empty, there is no difference, and the unit's mark is
-// removed. The mark is also removed if an operator has accepted any difference. SetRestoredDiffers does
-// nothing for a unit without a mark.
+// SetRestoredDiffers records how the directory of a restored unit differs from the unit's records, and the ids of
+// the storages whose directories are missing. how must mention these storages. If how is empty, there is no
+// difference, and the unit's mark is removed. If there is a difference that an operator has accepted in advance, the
+// mark is also removed. The unit's agent then deploys the charm again, and creates the missing storage again.
+// SetRestoredDiffers does nothing for a unit without a mark.
 func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	r, ok, err := tx.Restored(unit)
 	if err != nil {
@@ -69,9 +70,11 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 }
 
 // AcceptRestored records that an operator accepts a restored unit as it is; marked reports whether the unit
-// had a mark. The mark stays if the unit has storage and its agent has not compared the directory yet, since
-// only the agent knows which storage is missing. AcceptRestored returns ErrAlreadyResolved if an operator has
-// accepted the unit before.
+// had a mark. If the unit's agent has found a difference, AcceptRestored removes the mark, and the agent deploys the
+// charm again and creates the missing storage again. Otherwise the agent has not compared the directory yet. The
+// mark then stays if the unit has storage, since only the agent knows which storage is missing. A unit without storage
+// loses the mark. AcceptRestored returns ErrAlreadyResolved if the unit has a mark that an operator has accepted
+// before.
 func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil {
@@ -87,7 +90,7 @@ func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 		return true, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 
-	// Without storage, nothing can be missing, so the mark goes.
+	// Without storage, no storage can be missing, so the mark goes.
 	all, err := tx.OwnStorages(unit)
 	if err != nil {
 		return true, err
@@ -97,7 +100,7 @@ func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 }
 
 // endRestored removes a unit's mark, so that the unit continues from its records. Its agent deploys the charm
-// again, and creates missing storage again.
+// again if it has deployed one before, and creates the storage that r lists as missing again.
 func (tx *Tx) endRestored(unit string, r Restored) error {
 	tx.keys.Remove(keys.Restored(unit))
 	all, err := tx.OwnStorages(unit)
@@ -121,6 +124,8 @@ func (tx *Tx) endRestored(unit string, r Restored) error {
 	if w.Charm == "" {
 		return nil // the unit has not deployed a charm
 	}
+
+	// The agent then treats the deployment of the charm as not completed, and repeats it.
 	w.Deploying = w.Charm
 	return tx.PutWorkflow(unit, w)
 }

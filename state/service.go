@@ -130,10 +130,12 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	s.Life = Alive
 	s.setDialect(ch)
 
-	// Run all checks, so that the error names every obstacle at once.
+	// Run all of these checks, so that the error names all of their obstacles at once.
 	takenErr := tx.checkNameFree(s.Name)
 	seriesErr := tx.checkSeries(s, ch)
-	if err := errors.Join(takenErr, seriesErr, s.CheckMissing(ch), s.checkConstraints()); err != nil {
+	featuresErr := s.CheckMissing(ch)
+	constraintsErr := s.checkConstraints()
+	if err := errors.Join(takenErr, seriesErr, featuresErr, constraintsErr); err != nil {
 		return Service{}, err
 	}
 

@@ -42,8 +42,8 @@ func (v *View) AppVersion(id int, service string) (int64, error) {
 
 // MergeSettings changes some keys of a unit's settings and returns the changes, by key. A nil value deletes a
 // key. All other keys keep their values. If nothing changes, it writes nothing and the version stays the
-// same. It returns ErrNotFound if the relation is gone, or if the unit was never in it. It adds two
-// conditions and two operations to the transaction.
+// same. It returns ErrNotFound if the relation is gone, or if the unit was never in it. For a member, it adds two
+// conditions and two operations to the transaction, and more if the settings become a blob.
 func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]Change, error) {
 	s, err := tx.Settings(id, unit)
 	if err != nil {

@@ -30,8 +30,7 @@ import (
 type State struct{ space *keyspace.Space }
 
 // Open opens the environment at a store's URL, for example "sqlite:PATH". It never creates one. It returns
-// ErrNoStore if there is no store, and ErrFormat if the store holds no environment, or one of a different
-// format.
+// ErrNoStore if there is no store, and the errors of [CheckFormat].
 func Open(ctx context.Context, url string) (*State, error) {
 	st, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -208,9 +207,10 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// Truncate shortens a text to at most maxBytes, between two characters, and appends a note with the number of
-// bytes that it removed. It first hides secrets in a text that is too long, since a password in half a URL
-// cannot be recognized. maxBytes must leave space for the note, which has at most 50 bytes.
+// Truncate returns a text of at most maxBytes unchanged. In a longer text it hides secrets, since a password in half
+// a URL cannot be recognized. If the text is still too long, Truncate cuts it between two characters, and appends a
+// note with the number of bytes that it cut off. The result then has at most maxBytes with the note. maxBytes must
+// leave space for the note, which has at most 50 bytes.
 func Truncate(message string, maxBytes int) string {
 	if len(message) <= maxBytes {
 		return message
@@ -221,6 +221,7 @@ func Truncate(message string, maxBytes int) string {
 		return message
 	}
 
+	// The note for the whole text is at least as long as the one that is appended.
 	kept := max(0, maxBytes-len(cutMark(len(message))))
 	for kept > 0 && !utf8.RuneStart(message[kept]) {
 		kept--
@@ -243,8 +244,9 @@ type FormatRecord struct {
 	Format int `json:"format"`
 }
 
-// CheckFormat returns an error if this binary cannot read the environment, because it has a different format,
-// has moved to a different store, or was copied only in part.
+// CheckFormat returns an error if this binary cannot read the environment. The error is ErrMoved if the environment
+// has moved to a different store. It is ErrFormat if the store has no environment, only an incomplete copy of one, or
+// one of a different format.
 func CheckFormat(v *View) error {
 	if err := v.checkNotMoved(); err != nil {
 		return err

@@ -26,16 +26,15 @@ const (
 )
 
 // Run carries out requests as they come, in transactions of update. It returns nil when ctx is done, and an
-// error when the leadership is lost or the store is gone. It logs other errors, and tries again. At the
-// beginning, and every ten minutes, it also finishes removals that an older binary or an operator's command
-// has not finished.
+// error when the leadership is lost, or the store is gone or closed. After any other error it tries again, and
+// logs the error unless it is the same as the last. At the beginning, and every ten minutes, it also finishes
+// removals that an older binary or an operator's command has not finished.
 func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.Logger) error {
 	l := &loop{State: st, update: update, log: log}
 	defer l.close()
 	var retry backoff.Exponential
 
-	// A repeated error is logged only once.
-	lastLogged := ""
+	lastLogged := "" // the text of the last error, or empty after a round without errors
 
 	for {
 		err := l.runRound(ctx)
@@ -118,8 +117,9 @@ func (l *loop) runRound(ctx context.Context) error {
 	return nil
 }
 
-// awaitRequest returns after the pause, or as soon as there are new requests. If the watch breaks, it pauses
-// for at most a second, and the next round starts a new watch.
+// awaitRequest returns after the pause, when ctx is done, or as soon as there are new requests. Without a watch,
+// it does not notice new requests. If the watch breaks, it pauses for at most another second, and the next round
+// starts a new watch.
 func (l *loop) awaitRequest(ctx context.Context, pause time.Duration) {
 	limit, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
@@ -148,7 +148,7 @@ func (l *loop) awaitRequest(ctx context.Context, pause time.Duration) {
 }
 
 // carryOutAll carries out all cases, at most maxParallel at the same time. If one fails, carryOutAll still tries
-// the other cases, and returns all errors. It ignores cases with a damaged record.
+// the other cases, and returns all errors. A case with a damaged record is reported, and is not an error.
 func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	errs := make([]error, len(cases))
 	slots := make(chan struct{}, maxParallel) // has an element for each running case; its buffer is the limit
@@ -158,6 +158,7 @@ func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 		wg.Go(func() {
 			limit, cancel := context.WithTimeout(ctx, caseTimeout)
 			defer cancel()
+			// Skips reports a damaged record.
 			if err := l.carryOut(limit, c); !l.Skips(err) {
 				errs[i] = err
 			}
@@ -169,8 +170,8 @@ func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	return errors.Join(errs...)
 }
 
-// carryOut carries out the decision about a case. Each transaction reads the records again, and does
-// nothing if they have changed since the decision.
+// carryOut carries out the decision about a case. The transactions that change a unit or a relation read its
+// record again. It is not an error if the unit or relation no longer exists, or if nothing is left to do.
 func (l *loop) carryOut(ctx context.Context, c Case) error {
 	step := Next(c)
 	l.log.Debug("provisioner carries out a request of an agent", "step", step, "unit", c.Request.Unit, "relation", c.Relation)

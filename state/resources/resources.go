@@ -81,8 +81,8 @@ func put(tx *state.Tx, service string, r Resource) (Resource, error) {
 		}
 	}
 
-	// By this number in the service's record, the units' agents notice the new resource.
 	r.Version = old.Version + 1
+	// By this number in the service's record, the units' agents notice the new resource.
 	s.ResourcesVersion++
 	if err := tx.Keys().ReferToBlob(r.SHA256); err != nil {
 		return r, err

@@ -65,7 +65,8 @@ func (c Content) Texts() map[string]string {
 }
 
 // AddWords adds the values of KEY=VALUE words. With KEY#base64, the value is in base64. With KEY#file, the
-// value is the path of a file, which AddWords reads with read. The errors do not contain values.
+// value is the path of a file, which AddWords reads with read. Only an error of read can contain a VALUE: the path.
+// After an error, c has the values of the words before the invalid one.
 func (c Content) AddWords(words []string, read func(path string) ([]byte, error)) error {
 	for i, word := range words {
 		key, value, ok := strings.Cut(word, "=")
@@ -80,8 +81,8 @@ func (c Content) AddWords(words []string, read func(path string) ([]byte, error)
 	return nil
 }
 
-// Add adds the value of one word KEY=VALUE, as AddWords does. key can end with #base64 or #file. Add replaces the
-// value of a key that the content already has.
+// Add adds the value of one word KEY=VALUE, as AddWords does. key can end with #base64 or #file, which the content's
+// key does not keep. Add replaces the value of a key that the content already has.
 func (c Content) Add(key, value string, read func(path string) ([]byte, error)) error {
 	name, form, _ := strings.Cut(key, "#")
 	if !isKey(name) {
@@ -267,13 +268,13 @@ type Sealed struct {
 	Blob string `json:"blob,omitempty"` // the SHA-256 sum of the blob with the data, if the data is not in this record
 }
 
-// place returns the additional data with which a revision is sealed. Sealed content can only be opened as the
-// same revision of the same secret.
-func (r *Record) place(revision int) []byte {
+// additionalData returns the AEAD's additional data for a revision. Because of it, sealed content can only be opened
+// as the same revision of the same secret.
+func (r *Record) additionalData(revision int) []byte {
 	return fmt.Appendf(nil, "%s/%s/%d", r.Origin, r.ID, revision)
 }
 
-// Seal seals the content of a secret's revision, with the newest key.
+// Seal seals the content of a secret's revision, with the newest key. It returns ErrNoKey if the ring is empty.
 func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 	if len(k) == 0 {
 		return Sealed{}, ErrNoKey
@@ -292,7 +293,7 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
 	// The data begins with the nonce, which decrypt needs.
-	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.place(revision))}, nil
+	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.additionalData(revision))}, nil
 }
 
 // ErrDamaged is returned if the content of a revision cannot be opened with its key.
@@ -311,7 +312,7 @@ func (k Keyring) Open(r *Record, revision int, s Sealed) (Content, error) {
 		return nil, err
 	}
 
-	c, err := decrypt(aead, s.Data, r.place(revision))
+	c, err := decrypt(aead, s.Data, r.additionalData(revision))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open revision %d of secret %q: %w", revision, r.ID, ErrDamaged)
 	}
@@ -319,13 +320,13 @@ func (k Keyring) Open(r *Record, revision int, s Sealed) (Content, error) {
 	return c, nil
 }
 
-// decrypt opens content that Seal has encrypted for the place. data begins with the nonce.
-func decrypt(aead cipher.AEAD, data, place []byte) (c Content, err error) {
+// decrypt opens content that Seal has encrypted with the same additional data. data begins with the nonce.
+func decrypt(aead cipher.AEAD, data, additional []byte) (c Content, err error) {
 	n := aead.NonceSize()
 	if len(data) < n {
 		return nil, errors.New("the sealed content has no nonce")
 	}
-	plain, err := aead.Open(nil, data[:n], data[n:], place)
+	plain, err := aead.Open(nil, data[:n], data[n:], additional)
 	if err != nil {
 		return nil, err
 	}

@@ -51,15 +51,15 @@ type UnitDetail struct {
 // maxFailedLines is how many of the last log lines of a failed hook are shown.
 const maxFailedLines = 10
 
-// ReadUnit reads the detailed status of a unit. It reads only a few lists, even in large environments. If no hook
-// runs, it calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do. It
-// returns settings and options as they are stored. Call [UnitDetail.HideSettings] if passwords in them must
-// not be shown. ReadUnit returns [state.ErrNotFound] if there is no such unit.
+// ReadUnit reads the detailed status of a unit. It ignores o.Globs. It reads only a few lists, even in large
+// environments. If no hook runs, it calls nextStep to get the next step of the unit's agent, which is empty if the
+// agent has nothing to do. It returns settings and options as they are stored. Call [UnitDetail.HideSettings] if
+// passwords in them must not be shown. ReadUnit returns [state.ErrNotFound] if there is no such unit.
 func ReadUnit(
 	v *state.View,
 	name string,
 	o Options,
-	owed func(v *state.View, unit string) (string, error),
+	nextStep func(v *state.View, unit string) (string, error),
 ) (d UnitDetail, err error) {
 	u, err := v.Unit(name)
 	if err != nil {
@@ -73,26 +73,26 @@ func ReadUnit(
 	}
 
 	service := s.Services[u.Service]
-	view := service.Units[name]
+	unitView := service.Units[name]
 	d = UnitDetail{
-		Version:       view.Version,
+		Version:       unitView.Version,
 		Machine:       u.Machine,
-		OpenedPorts:   append([]string{}, view.OpenPorts...), // not nil, which JSON would print as null
-		PublicAddress: view.PublicAddress,
+		OpenedPorts:   append([]string{}, unitView.OpenPorts...), // not nil, which JSON would print as null
+		PublicAddress: unitView.PublicAddress,
 		Charm:         charm.ShortURL(cmp.Or(u.Charm, service.Charm)),
-		Leader:        view.Leader,
+		Leader:        unitView.Leader,
 		Life:          u.Life,
 		Principal:     u.Principal,
 		Subordinates:  u.Subordinates,
-		State:         view.State,
-		Workload:      view.WorkloadInfo(),
-		Agent:         view.AgentInfo(),
-		Error:         view.Info,
-		Trouble:       view.Trouble,
-		Running:       view.Running,
+		State:         unitView.State,
+		Workload:      unitView.WorkloadInfo(),
+		Agent:         unitView.AgentInfo(),
+		Error:         unitView.Info,
+		Trouble:       unitView.Trouble,
+		Running:       unitView.Running,
 	}
 
-	if err := d.readRelations(v, u, view); err != nil {
+	if err := d.readRelations(v, u, unitView); err != nil {
 		return d, err
 	}
 	if err := d.readProperties(v, u); err != nil {
@@ -106,13 +106,13 @@ func ReadUnit(
 	}
 
 	if d.Running == nil {
-		d.Next, err = owed(v, name)
+		d.Next, err = nextStep(v, name)
 		if err != nil {
 			return d, err
 		}
 	}
 
-	d.explain(name, view, s.Machines[u.Machine])
+	d.explain(name, unitView, s.Machines[u.Machine])
 	return d, nil
 }
 
@@ -155,7 +155,7 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	return nil
 }
 
-// readHooks reads the hooks that the unit has run, and the log lines of the last hook that failed. It also
+// readHooks reads the last hooks that the unit has run, and the log lines of the last one that failed. It also
 // sets since when an idle agent is idle.
 func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	runs, err := v.HookRuns(unit)
@@ -163,15 +163,15 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 		return err
 	}
 	if !o.Secrets {
-		HideHookRuns(runs)
+		HideHookRuns(runs) // hides the secrets in runs
 	}
 
-	d.Hooks = NewHookRuns(runs, nil)
+	d.Hooks = NewHookRuns(runs, nil) // without the running hook, which is in d.Running
 	if n := len(runs); n > 0 && d.Agent.Current == "idle" {
 		d.Agent.Since = runs[n-1].Ended
 	}
 
-	var nextStart time.Time // when the hook after the current one has started; zero if there is none
+	var nextStart time.Time // when the hook after r, in the loop below, has started; zero if there is none
 	if d.Running != nil {
 		nextStart = d.Running.Since
 	}
@@ -188,8 +188,8 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	return nil
 }
 
-// readLines reads the last lines that a hook run has logged. nextStart is the start of the next run, or zero if
-// there is none.
+// readLines reads the last maxFailedLines messages that a hook run has logged, and only the first line of each.
+// nextStart is the start of the next run, or zero if there is none.
 func (f *HookRun) readLines(v *state.View, unit string, nextStart time.Time, o Options) error {
 	lines, err := logs.Read(v, logs.Filter{Sources: []string{unit}, Since: f.Started})
 	if err != nil {
@@ -246,16 +246,16 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 			Number:   NumberOf(r),
 		}
 	}
-	if r := running; r != nil {
+	if running != nil {
 		shown = append(shown, HookRun{
-			Hook:     r.Name,
-			Relation: r.Relation,
-			Remote:   r.Remote,
-			Started:  r.Since,
-			Seconds:  time.Since(r.Since).Seconds(),
+			Hook:     running.Name,
+			Relation: running.Relation,
+			Remote:   running.Remote,
+			Started:  running.Since,
+			Seconds:  time.Since(running.Since).Seconds(),
 			Exit:     -1, // it has no exit code yet
 			Running:  true,
-			Holder:   r.Holder,
+			Holder:   running.Holder,
 		})
 	}
 
@@ -300,7 +300,7 @@ type RelationData struct {
 }
 
 // readRelations reads the details of the relations that the unit is part of.
-func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error {
+func (d *UnitDetail) readRelations(v *state.View, u state.Unit, unitView Unit) error {
 	relations, err := v.ServiceRelations(u.Service)
 	if err != nil {
 		return err
@@ -309,7 +309,7 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 	for _, r := range relations {
 		// The relation is one of the service, so it has the endpoint.
 		own, _ := r.Endpoint(u.Service)
-		unitState, isPart := view.Relations[own.Name].Relations[r.String()]
+		unitState, isPart := unitView.Relations[own.Name].Relations[r.String()]
 		if !isPart {
 			continue
 		}
@@ -332,11 +332,11 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	other := r.Other(u.Service)
 	otherApp, err := v.AppSettings(r.ID, other.Service)
 	// Damaged settings are shown as empty.
-	if skip(v, err) != nil {
+	if ignoreDamage(v, err) != nil {
 		return d, err
 	}
 	localApp, err := v.AppSettings(r.ID, u.Service)
-	if skip(v, err) != nil {
+	if ignoreDamage(v, err) != nil {
 		return d, err
 	}
 
@@ -364,9 +364,10 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 		return d, err
 	}
 
+	// In a peer relation, others already contains self. Then the loop reads it twice, with the same result.
 	for _, m := range append(others, self) {
 		settings, err := v.Settings(r.ID, m.Unit)
-		if skip(v, err) != nil {
+		if ignoreDamage(v, err) != nil {
 			return d, err
 		}
 
@@ -383,9 +384,9 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	return d, nil
 }
 
-// skip returns nil for the error of damaged settings, and any other error unchanged. The view reports the damage,
-// and the settings are shown as empty.
-func skip(v *state.View, err error) error {
+// ignoreDamage returns nil for the error of damaged settings, and any other error unchanged. The view reports the
+// damage.
+func ignoreDamage(v *state.View, err error) error {
 	if v.Skips(err) {
 		return nil
 	}

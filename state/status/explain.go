@@ -20,14 +20,14 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 		return err
 	}
 
-	places := map[string]int64{} // the hooks' places in the agent's queue, by their text
+	places := map[string]int64{} // the hooks' places in the agent's queue, by their line in d.Queue
 	for id, members := range uniter.Members {
 		for member, m := range members {
 			if m.Pending != "" {
-				text := fmt.Sprintf("%s-%s of %s, for %s",
+				line := fmt.Sprintf("%s-%s of %s, for %s",
 					uniter.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
-				d.Queue = append(d.Queue, text)
-				places[text] = m.Place
+				d.Queue = append(d.Queue, line)
+				places[line] = m.Place
 			}
 		}
 	}
@@ -42,6 +42,7 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	}
 	for _, a := range unitActions {
 		if a.Status == actions.Pending {
+			// A command has no name.
 			d.Queue = append(d.Queue, strings.TrimSpace(fmt.Sprintf("action %d %s", a.ID, a.Name)))
 		}
 	}
@@ -51,7 +52,7 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 
 // explain sets the reason why the unit waits, and the operator's possible answers. It uses the first case that
 // applies. The cases go from outer causes, such as the unit's machine, to inner causes, such as its hooks. m is
-// the unit's machine, or the zero value if the unit has none.
+// the unit's machine, or the zero value if the unit has none. If the unit does not wait, explain sets nothing.
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	relation, r := view.RelationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})
@@ -61,6 +62,7 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.waitFor("machine %s, which is in error: %s", d.Machine, m.Error)
 		d.advise(Advice{"juju resolved " + d.Machine, "retries its start"})
 	case m.State == state.MachinePending:
+		// Without a message, TrimSuffix removes the colon.
 		d.waitFor("machine %s, which is pending%s", d.Machine, strings.TrimSuffix(": "+m.Message, ": "))
 	case d.Machine == "":
 		d.waitFor("a machine")

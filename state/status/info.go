@@ -29,9 +29,9 @@ func (w *Workload) Info() Info {
 	return Info{Current: cmp.Or(w.Current, "unknown"), Message: w.Message, Since: w.Since}
 }
 
-// WorkloadInfo returns the status of the unit's workload. If the agent is lost, the status is unknown. If a hook
-// has failed, the status is error, even if the charm has set a different one. If the charm has not set one, the
-// status follows from the unit's state.
+// WorkloadInfo returns the status of the unit's workload. If the agent is lost, the status is unknown. If
+// [Unit.WaitReason] says that a hook has failed, the status is error, even if the charm has set a different one. If the
+// charm has not set one, the status follows from the unit's state.
 func (u Unit) WorkloadInfo() Info {
 	why, failed := u.WaitReason()
 	switch {
@@ -43,7 +43,7 @@ func (u Unit) WorkloadInfo() Info {
 		return u.Workload.Info()
 	case u.State == state.UnitPending && u.Running == nil:
 		return Info{Current: "waiting", Message: "waiting for its machine and agent"}
-	case u.State == state.UnitPending || u.State == "installed":
+	case u.State == state.UnitPending || u.State == "installed": // until the start hook
 		return Info{Current: "maintenance", Message: "installing charm software"}
 	}
 
@@ -51,7 +51,7 @@ func (u Unit) WorkloadInfo() Info {
 }
 
 // AgentInfo returns the status of the unit's agent: lost, failed if the agent cannot continue, executing while a
-// hook runs, allocating before the first hook, and otherwise idle.
+// hook runs, allocating while the unit is pending, and otherwise idle.
 func (u Unit) AgentInfo() Info {
 	info := Info{Current: "idle", Version: charm.JujuVersion, Life: u.Life}
 
@@ -97,8 +97,10 @@ func (s Service) StatusInfo() Info {
 }
 
 // WaitReason returns why the unit waits. failed reports whether a hook has failed and the unit waits for an
-// operator or a retry. failed is false if the operator has already answered, if the failed hook is running
-// again, or if the unit is down. If nothing special delays the unit, why is the unit's state and life.
+// operator or a retry. failed is false if the operator has already answered, or if the unit is down. After a failure in
+// a relation, it is also false while a hook of that relation runs. After any other failure, it is also false while any
+// hook runs, or if the agent has trouble. If nothing delays the unit, why names the running hook, or is the unit's state
+// and life if no hook runs.
 func (u Unit) WaitReason() (why string, failed bool) {
 	if u.State == state.UnitDown {
 		// A unit that is down always has an Info.

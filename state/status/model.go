@@ -198,8 +198,8 @@ func (r Relation) State() string {
 	return WorstRelation(ends)
 }
 
-// WorstRelation returns the state that most needs an operator's attention. The order is error, start,
-// departed, up. It returns start if there are no units.
+// WorstRelation returns the units' state that most needs an operator's attention. The order is error, start, departed
+// (RelationEnded), up. It returns start if there are no units.
 func WorstRelation(units map[string]RelationUnit) string {
 	states := map[string]bool{}
 	for u := range maps.Values(units) {
@@ -215,7 +215,8 @@ func WorstRelation(units map[string]RelationUnit) string {
 	return state.RelationStart
 }
 
-// hideAllSecrets replaces secrets in all messages that the status shows.
+// hideAllSecrets replaces secrets in the recorded messages and failures of units, services, agents, machines and the
+// provisioner.
 func (w *input) hideAllSecrets() {
 	for i := range w.units {
 		hideSecrets(&w.units[i].Status.Message)
@@ -232,6 +233,7 @@ func (w *input) hideAllSecrets() {
 		hideInFailure(r.Failure)
 	}
 
+	// w.present has the trouble of each present agent.
 	for _, trouble := range w.present {
 		if trouble != nil {
 			hideSecrets(&trouble.Message)

@@ -16,7 +16,7 @@ import (
 // reads everything, and all is true. It updates the version of a service's workload, which units set, only if all
 // is true.
 func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
-	units, all = concernedBy(changes)
+	units, all = unitsToRead(changes)
 	if all {
 		*s, err = Read(v, o)
 		return nil, true, err
@@ -37,13 +37,13 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	return units, false, nil
 }
 
-// merge replaces the named units with the units of the newly read status. It removes named units that the newly
-// read status does not have.
+// merge replaces the named units, also in their relations, with those of the newly read status. It removes named units
+// that the newly read status does not have. It also takes over the machines that were read.
 func (s *Status) merge(read Status, units []string) {
 	maps.Copy(s.Machines, read.Machines)
 
 	for _, name := range units {
-		service := path.Dir(name)
+		service := path.Dir(name) // mysql for mysql/0
 		replaceEntry(s.Services[service].Units, read.Services[service].Units, name)
 
 		for id, r := range s.Relations {
@@ -69,11 +69,12 @@ func replaceEntry[T any](to, from map[string]T, name string) {
 	delete(to, name)
 }
 
-// concernedBy returns the units that must be read again after the changes, sorted. all is true if everything must
-// be read again.
-func concernedBy(changes []state.KeyChange) (units []string, all bool) {
+// unitsToRead returns the units that must be read again after the changes, sorted. all is true if everything must
+// be read again. The caller must then ignore the units.
+func unitsToRead(changes []state.KeyChange) (units []string, all bool) {
 	for _, c := range changes {
-		// A key begins with the word for its kind of record, such as units.
+		// A key begins with the word for its kind of record, such as units. Package keys has most of these words
+		// with a slash at the end.
 		kind, rest, _ := strings.Cut(c.Key, "/")
 		parts := strings.Split(rest, "/")
 

@@ -98,7 +98,7 @@ func (f File) readDocument() document {
 }
 
 // Write replaces the file, which only its owner can read. It keeps the file's unknown fields, and those of
-// the keys that are still in the ring.
+// the keys that are still in the ring, unless the file cannot be read or is damaged.
 func (f File) Write(ring secret.Keyring) error {
 	before := f.readDocument()
 	doc := document{Unknown: before.Unknown}

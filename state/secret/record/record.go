@@ -91,14 +91,15 @@ func Get(v *state.View, id string) (secret.Record, error) {
 	return r, err
 }
 
-// Read reads the records of secrets in one round trip, sorted by id. It leaves out secrets that do not exist,
-// and skips records that do not decode.
+// Read reads the records of secrets in one round trip, sorted by id, each once. It leaves out secrets that do not
+// exist, and skips records that do not decode.
 func Read(v *state.View, ids []string) (records []secret.Record, err error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if err := v.Keys().Prefetch(Watch(ids)); err != nil {
+	scope := Watch(ids) // the keys of the records
+	if err := v.Keys().Prefetch(scope); err != nil {
 		return nil, err
 	}
 
@@ -131,7 +132,8 @@ func Watch(ids []string) (s state.Scope) {
 
 // Put writes a secret's record. It adds a new secret to the index of its owner, and any secret to the indexes of its
 // new consumers. It does not change the indexes of removed consumers. If AutoPrune is set, Put also removes
-// revisions that no unit reads, at most maxRemovedContents of them. It deletes these revisions from r.Revisions.
+// revisions, except the newest, that no unit with access reads, at most maxRemovedContents of them. It deletes these
+// revisions from r.Revisions.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
 	if err != nil {
@@ -173,7 +175,7 @@ func Grant(tx *state.Tx, r secret.Record, service string, allow bool) error {
 	}
 
 	g := secret.Grant{Relation: secret.NoRelation, Service: service}
-	r.RemoveGrants(g) // all grants to the service, in whatever relation
+	r.RemoveGrants(g) // all grants to the service and its units, in any relation
 	if allow {
 		r.AddGrant(g)
 	}
@@ -185,17 +187,19 @@ func Grant(tx *state.Tx, r secret.Record, service string, allow bool) error {
 }
 
 const (
-	// maxRemovedContents is how many contents are removed together with their secret. A sweep removes the rest.
+	// maxRemovedContents limits the contents that one Put or Remove removes. A sweep removes the other contents of a
+	// removed secret.
 	maxRemovedContents = 100
-	// maxRemovedNotes limits the number of services' lists, and the number of units' lists, from which the id
-	// of a removed secret is removed. Further lists keep the id, which is harmless, since no other secret gets
+	// maxChangedIndexes limits the number of services' indexes, and the number of units' indexes, from which the id
+	// of a removed secret is removed. Further indexes keep the id, which is harmless, since no other secret gets
 	// the same id.
-	maxRemovedNotes = 100
+	maxChangedIndexes = 100
 )
 
 // Remove removes a revision of a secret, and returns the remaining record. If revision is 0, or was the only one,
-// it removes the secret. It then removes at most maxRemovedContents contents, and takes the secret out of at most
-// maxRemovedNotes lists of services and as many of units. The constants say why the others can stay.
+// it removes the secret: its record, its id in the owner's index, and at most maxRemovedContents contents. It then
+// also removes the id from the indexes of at most maxChangedIndexes services to which operators have granted the
+// secret, and as many units that have read it. The constants say why the rest can stay.
 func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) {
 	if revision != 0 {
 		delete(r.Revisions, revision)
@@ -211,14 +215,14 @@ func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) 
 
 	// Only grants by operators are in the indexes of services.
 	indexed := slices.DeleteFunc(slices.Clone(r.Grants), func(g secret.Grant) bool { return g.Relation != secret.NoRelation })
-	for _, g := range indexed[:min(len(indexed), maxRemovedNotes)] {
+	for _, g := range indexed[:min(len(indexed), maxChangedIndexes)] {
 		if err := removeFromIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID); err != nil {
 			return r, err
 		}
 	}
 
 	readers := slices.Sorted(maps.Keys(r.Consumers))
-	for _, unit := range readers[:min(len(readers), maxRemovedNotes)] {
+	for _, unit := range readers[:min(len(readers), maxChangedIndexes)] {
 		if err := removeFromIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID); err != nil {
 			return r, err
 		}
@@ -260,10 +264,10 @@ func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Conten
 // maxResealed is how many contents Reseal seals in one transaction.
 const maxResealed = 20
 
-// Reseal seals contents of a secret with the newest key, unless they are already sealed with that key. It
-// seals at most maxResealed in one call. n is how many it has sealed. unopened lists the revisions that it has
-// skipped, since they are damaged or no key in the ring opens them. Reseal returns state.ErrNotFound if there
-// is no such secret.
+// Reseal seals contents of a secret with the newest key of the ring, which must not be empty. It leaves out contents
+// that are already sealed with that key. It seals at most maxResealed in one call, so call it again until n, the number
+// of sealed contents, is 0. unopened lists the revisions that it has skipped, since they are damaged or no key in the
+// ring opens them. Reseal returns state.ErrNotFound if there is no such secret.
 func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int, err error) {
 	r, err := Get(tx.View, id)
 	if err != nil {
@@ -276,7 +280,7 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int
 			return n, unopened, err
 		}
 		if n == maxResealed {
-			return n, unopened, nil // a further call seals the rest
+			return n, unopened, nil // a further call seals the rest, if there is any
 		}
 		if !due {
 			continue
@@ -324,8 +328,8 @@ func IsUnopened(err error) bool {
 	return errors.Is(err, secret.ErrNoKey) || errors.Is(err, secret.ErrDamaged) || errors.Is(err, keyspace.ErrDamaged)
 }
 
-// Open reads and opens the content of a revision. It returns state.ErrNotFound if there is no such content,
-// and an error for which IsUnopened is true if the content cannot be opened.
+// Open reads and opens the content of a revision. It returns state.ErrNotFound if there is no such content, and an
+// error for which IsUnopened is true if by does not have the key or the content is damaged.
 func Open(v *state.View, by secret.Sealer, r secret.Record, revision int) (secret.Content, error) {
 	s, err := keyspace.LoadExisting[secret.Sealed](v.Keys(), keys.SecretContent(r.ID, revision),
 		"secret %q revision %d not found", r.ID, revision)
@@ -335,6 +339,7 @@ func Open(v *state.View, by secret.Sealer, r secret.Record, revision int) (secre
 	if s.Blob != "" {
 		s.Data, err = v.Keys().ReadBlob(s.Blob)
 	}
+	// If the blob does not exist, the content exists but is damaged.
 	if errors.Is(err, state.ErrNotFound) || errors.Is(err, keyspace.ErrDamaged) {
 		return nil, keyspace.Refuse(secret.ErrDamaged, "cannot read secret %q: the store is damaged: %v", r.ID, err)
 	}

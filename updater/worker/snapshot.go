@@ -19,6 +19,7 @@ type Snapshot struct {
 	Digests record.Digests // the digests of the files from which this worker was installed, and of its plan
 	Steps   []release.Step // the steps of this worker's own manifest
 	Timeout time.Duration  // how long this worker waits for other servers
+	// Current is the running or last request, or nil if there is none.
 	Current *record.Request
 	Gate    record.Gate    // the gate that was opened last, possibly for another request
 	Status  *record.Status // this worker's own record, or nil
@@ -37,10 +38,12 @@ type Snapshot struct {
 	Jitter     float64       // a random number from 0 to 1, different for each worker
 }
 
-// ObserveWorkers stores the records of all workers, and determines when there was last progress. At the first
-// read since this worker has reached its step, the times in the records show this. Later reads compare the
-// progress with that of the previous read.
+// ObserveWorkers stores the records of all workers, which were read at the time now. If there is a request, it
+// also stores the request's progress, and updates MovedAt. At the first read since this worker has reached
+// its step, MovedAt becomes the time of the last progress according to the records. A later read sets MovedAt
+// to now if the progress has changed since the previous read.
 func (s *Snapshot) ObserveWorkers(records map[int]record.Status, now time.Time) {
+	// Status.At is when this worker reached its step. Without a Status, each read counts as the first.
 	isFirstAtStep := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
 	s.Workers = records
 	s.WorkersReadAt = now
@@ -70,10 +73,10 @@ func (s *Snapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	return at
 }
 
-// lookAtWorkers reads the records of all workers, unless a worker in a small sample is late. In that case
-// this worker must wait anyway. The sample keeps N waiting workers from reading N records each, again and
-// again. A worker that has waited for too long reads all records without a sample, to report which servers
-// are late.
+// lookAtWorkers reads the request and the records of all workers into the snapshot, unless a worker in a small
+// sample is late. In that case this worker must wait anyway. The sample keeps N waiting workers from reading N
+// records each, again and again. A worker that has waited for too long reads all records without a sample, to
+// report which servers are late.
 func (w *worker) lookAtWorkers(ctx context.Context) error {
 	isLate, err := w.sampleIsLate(ctx)
 	if err != nil {
@@ -85,15 +88,17 @@ func (w *worker) lookAtWorkers(ctx context.Context) error {
 		}
 	}
 
+	// A look that ends at the sample also counts.
 	w.snapshot.LookedAt = w.clock.Now()
 	return nil
 }
 
-// sampleIsLate reports whether one of a few sampled servers has not reached this worker's step, and notes
-// that server as late. It returns false without a sample if this worker has waited for too long.
+// sampleIsLate reports whether a server from sampleServers has not reached this worker's step. If so, that
+// server becomes the only one in w.late. sampleIsLate reads nothing, and returns false, if this worker has been
+// at its step for at least the Timeout.
 func (w *worker) sampleIsLate(ctx context.Context) (isLate bool, err error) {
-	s := w.snapshot.Status
-	hasTimedOut := !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout))
+	own := w.snapshot.Status
+	hasTimedOut := !w.clock.Now().Before(own.At.Add(w.snapshot.Timeout))
 	if hasTimedOut {
 		return false, nil
 	}
@@ -120,9 +125,10 @@ func (w *worker) sampleIsLate(ctx context.Context) (isLate bool, err error) {
 // maxSample is the number of records in a sample.
 const maxSample = 3
 
-// sampleServers returns a server that was late before, if that server is still in the request. Otherwise it
-// returns the maxSample servers that follow this server in the request, so that each worker has a different
-// sample. It returns nil if the request has only a few servers.
+// sampleServers returns the servers whose records are read before all others. If the first server that was late
+// at the last look is still in the request, sampleServers returns only that server. Otherwise it returns the
+// maxSample servers that follow this server in the request, so that each worker has a different sample, or nil
+// if the request has only a few servers.
 func (w *worker) sampleServers() []int {
 	servers := w.snapshot.Current.Servers
 	if len(w.late) > 0 && slices.Contains(servers, w.late[0]) {
@@ -141,7 +147,7 @@ func (w *worker) sampleServers() []int {
 }
 
 // readAllWorkers reads the request and the records of all workers, also this worker's own, into the snapshot. It
-// notes which servers are late.
+// sets w.late to the servers that are late, or to nil if there is no request or this worker has no record.
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var records map[int]record.Status
 	err := w.view(ctx, func(v *keyspace.View) (err error) {
@@ -161,6 +167,7 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 	w.snapshot.ObserveWorkers(records, w.clock.Now())
 	w.late = nil
 	if w.snapshot.Current != nil && w.snapshot.Status != nil {
+		// The records were just read, so it is known which servers are late.
 		w.late, _ = w.snapshot.lateServers()
 	}
 	return nil

@@ -37,9 +37,10 @@ const (
 // have changed. The reasons can differ with each check.
 const illInterval = time.Minute
 
-// runSurvey writes an inventory of this server at intervals. It does not write one while an update runs,
-// since servers differ during an update. If the last update has not succeeded, or there was none, the
-// inventory contains only the free space and the digests of the installed files.
+// runSurvey takes an inventory of this server at intervals until ctx is done, and writes it if it is news. It
+// begins none while an update runs, since servers differ during an update. Unless the last update has succeeded
+// and this server has finished its part, the inventory contains only the free space and the digests of the
+// installed files. runSurvey returns nil once ctx is done, and errors that a retry cannot fix.
 func (w *worker) runSurvey(ctx context.Context) error {
 	health, err := w.recallHealth(ctx)
 	if err != nil {
@@ -51,6 +52,7 @@ func (w *worker) runSurvey(ctx context.Context) error {
 		if err := w.surveyOnce(ctx, s); err != nil {
 			return unlessDone(ctx, err)
 		}
+		// The interval is 0 until the configuration is read. The loop itself checks whether ctx is done.
 		_ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load())))
 	}
 	return nil
@@ -63,14 +65,16 @@ type survey struct {
 	writtenAt time.Time
 }
 
-// surveyOnce takes an inventory, and writes it if it must be written. It does nothing while an update runs.
+// surveyOnce takes an inventory, and writes it if it is news. It does nothing while an update runs, or before
+// the request was first read. It returns nil if the inventory cannot be taken. If the inventory cannot be
+// written, surveyOnce tries again, and returns an error only if a retry cannot help or ctx is done.
 func (w *worker) surveyOnce(ctx context.Context, s *survey) error {
 	request := int(w.finishedRequest.Load())
 	if !w.resting.Load() {
 		return nil
 	}
 
-	now, err := w.takeInventory(ctx, request, s.health)
+	inv, err := w.takeInventory(ctx, request, s.health)
 	if err != nil {
 		// The next survey tries again.
 		if ctx.Err() == nil {
@@ -79,37 +83,37 @@ func (w *worker) surveyOnce(ctx context.Context, s *survey) error {
 		return nil
 	}
 
-	// An update may have begun in the meantime.
+	// An update may have begun, or even ended, in the meantime.
 	isCurrent := w.resting.Load() && int(w.finishedRequest.Load()) == request
-	if !isCurrent || !isNews(s.last, now, time.Since(s.writtenAt)) {
+	if !isCurrent || !isNews(s.last, inv, time.Since(s.writtenAt)) {
 		return nil
 	}
 
 	isWritten := false
 	err = retryStore(ctx, func() (err error) {
-		isWritten, err = w.writeInventory(ctx, now)
+		isWritten, err = w.writeInventory(ctx, inv)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 
-	// An inventory that was not written is tried again at the next survey.
+	// If nothing was written, the next survey tries again.
 	if isWritten {
-		s.last = now
+		s.last = inv
 		s.writtenAt = time.Now()
 	}
 	return nil
 }
 
-// writeInventory writes the inventory. It writes none for a server that is neither registered nor part of an
-// update, since no process would ever remove that inventory. For such a server it returns false.
-func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (written bool, err error) {
+// writeInventory writes the inventory. It writes nothing, and returns false, if the inventory has no request
+// and the server is not registered, since no process would ever remove that inventory.
+func (w *worker) writeInventory(ctx context.Context, inv record.Inventory) (written bool, err error) {
 	err = w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		// After a conflict, this function runs again.
 		written = false
 		// With a request, this server is part of the last update.
-		if now.Request == 0 {
+		if inv.Request == 0 {
 			registered, err := updater.ReadKey[struct{}](tx.View, keys.BootServer(w.o.LRN))
 			if err != nil {
 				return err
@@ -120,33 +124,33 @@ func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (writ
 		}
 
 		written = true
-		return tx.Put(keys.Inventory(w.o.LRN), now)
+		return tx.Put(keys.Inventory(w.o.LRN), inv)
 	})
 
 	return written, err
 }
 
-// isNews reports whether the new inventory must be written. last is the inventory that was written before,
-// and age is the time since that write.
-func isNews(last, now record.Inventory, age time.Duration) bool {
-	if now.Request == 0 && len(now.Room) == 0 {
-		// The inventory would be empty.
+// isNews reports whether the inventory inv must be written. last is the inventory that was last written, and
+// age is the time since that write. Before the first write, last is empty and age is very long.
+func isNews(last, inv record.Inventory, age time.Duration) bool {
+	if inv.Request == 0 && len(inv.Room) == 0 {
+		// Without a request, only Room and Installed are valid, and Installed only with Room.
 		return false
 	}
-	isRoomDue := age >= roomInterval && roomChanged(last.Room, now.Room)
+	isRoomDue := age >= roomInterval && roomChanged(last.Room, inv.Room)
 	if age >= inventoryInterval || isRoomDue {
 		return true
 	}
 
 	// Differences in these fields alone are no news.
-	last.At = now.At
-	last.Room = now.Room
-	last.HealthAt = now.HealthAt
+	last.At = inv.At
+	last.Room = inv.Room
+	last.HealthAt = inv.HealthAt
 	if age < illInterval {
 		// Other reasons for the same ill components are no news yet.
-		last.Ill = keepReasons(last.Ill, now.Ill)
+		last.Ill = keepReasons(last.Ill, inv.Ill)
 	}
-	return !reflect.DeepEqual(now, last)
+	return !reflect.DeepEqual(inv, last)
 }
 
 // keepReasons returns the new reasons if they are about the same components as the last reasons. The caller
@@ -168,9 +172,11 @@ func roomChanged(last, now []record.Room) bool {
 }
 
 // takeInventory collects the inventory: the free space, the digests of the installed files, and for each
-// component its differences from the release, at most maxDifferences of them, and its health. If request is 0, it
-// collects nothing about differences and health.
-func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (record.Inventory, error) {
+// component its differences from the release, at most maxDifferences of them, and its health. It also records
+// the health in the memory. If request is 0, it collects nothing about differences and health. It leaves out
+// components with the strategy LeaderOnce, and the free space if that is unknown. It returns an error if it
+// cannot compare a component with the release, or if ctx is done during the checks.
+func (w *worker) takeInventory(ctx context.Context, request int, memory *healthMemory) (record.Inventory, error) {
 	inv := record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	room, installed, err := w.o.Server.Room(w.o.Manifest)
 	if err != nil {
@@ -183,7 +189,8 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 		return inv, nil
 	}
 
-	health.begin(request)
+	memory.begin(request)
+	// Inventory.KnowsHealth compares these two times.
 	inv.HealthAt = inv.At
 
 	for _, c := range w.o.Manifest.Components {
@@ -197,10 +204,12 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 		}
 
 		problem, runs := w.o.Server.Examine(ctx, c)
+		// If ctx has ended, the problem proves nothing.
 		if ctx.Err() != nil {
 			return inv, ctx.Err()
 		}
-		health.note(&inv, c, problem, runs)
+		// This adds the component to inv.Ill or inv.Unsure if it counts as ill or may still be starting.
+		memory.note(&inv, c, problem, runs)
 
 		for _, difference := range differences[:min(len(differences), maxDifferences)] {
 			inv.Differs[c.Name] = append(inv.Differs[c.Name], record.Shorten(difference, maxDifferenceBytes))
@@ -210,9 +219,10 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 	return inv, nil
 }
 
-// noteFinished records for the survey whether an update runs, and which update this server has finished. It
-// does nothing before the request was first read. Until then the survey would write an inventory without
-// components, which would end the findings about them.
+// noteFinished records for the survey whether an update runs. It also records the ID of the last update if that
+// update has succeeded and this server has finished its part, and 0 otherwise. Before the request was first
+// read, it does nothing, so that the survey waits. Until then an inventory would be without components, which
+// would end the findings about them.
 func (w *worker) noteFinished() {
 	if w.readRevision == 0 {
 		return

@@ -33,7 +33,8 @@ type runningTask struct {
 	ended     chan error      // buffered, so that the goroutine can end even if the loop does not listen
 }
 
-// startTask writes the journal, and then starts the task.
+// startTask writes the journal, and then starts the task in a separate goroutine. If it cannot write the
+// journal, it instead records the error in the worker's status.
 func (w *worker) startTask(ctx context.Context, t Task) error {
 	// Without a journal, for example if the disk is full, the task cannot begin. The update stops with this
 	// error.
@@ -47,31 +48,34 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 
 	w.snapshot.Journal = t.Journal
 	w.snapshot.Busy = true
-	e := &runningTask{
+	running := &runningTask{
 		job:       t.Job,
 		log:       &activity.Log{},
 		publishAt: w.clock.Now().Add(activityDelay),
 		ended:     make(chan error, 1),
 	}
 
-	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
-	w.running = e
+	running.ctx, running.cancel = context.WithCancel(activity.With(ctx, running.log))
+	w.running = running
 	slog.Info("begins", "what", t.Why)
+	// The task gets copies, since the loop may change the originals.
 	conf := w.config
 	request := *w.snapshot.Current
-	// finishTask and stopTask wait for the goroutine.
-	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }()
+	// The methods wait and stopTask receive the result.
+	go func() { running.ended <- w.runTask(running.ctx, t, conf, request) }()
 	return nil
 }
 
 // finishTask writes the result of the running task, which has ended with err, to the journal. It writes
-// nothing for a cancelled task, which will be continued. After a successful installation, finishTask returns
-// ErrHandOver.
+// nothing for a cancelled task, whose journal stays in the phase Running. After a successful installation,
+// finishTask returns ErrHandOver. Otherwise it returns nil, even if it cannot write the journal.
 func (w *worker) finishTask(ctx context.Context, err error) error {
-	e := w.running
+	running := w.running
 	j := w.snapshot.Journal
-	cancelled := err != nil && e.ctx.Err() != nil
-	e.cancel()
+	// A task that has succeeded in spite of its cancellation is done. The check comes before running.cancel,
+	// which ends the context of every task.
+	cancelled := err != nil && running.ctx.Err() != nil
+	running.cancel()
 	w.running = nil
 	w.snapshot.Busy = false
 	if cancelled {
@@ -88,8 +92,8 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 		j.Message = osutil.Explain(err)
 	}
 
-	if others, ok := errors.AsType[faultError](err); ok {
-		j.WaitedFor = others.servers
+	if fault, ok := errors.AsType[faultError](err); ok {
+		j.WaitedFor = fault.servers
 	}
 	slog.Info("ends", "what", j.Name, "error", err)
 	w.o.Metrics.Add(1, tasksMetric, "result", j.Phase)
@@ -100,7 +104,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	if err := writeJournal(w.o.Dir, j); err != nil && j.Phase == Done {
 		slog.Error("cannot record a finished task, which will run again after a restart", "error", err)
 	}
-	if e.job == Install && j.Phase == Done {
+	if running.job == Install && j.Phase == Done {
 		return w.handOver(ctx)
 	}
 
@@ -126,8 +130,9 @@ func (w *worker) stopTask() {
 	}
 }
 
-// runTask runs the task. If the request has changed, runTask blocks until the loop also notices the change
-// and cancels the task.
+// runTask runs the task. Before that, it waits for a previous installation, for at most installationTimeout. If
+// the task finds that the request has changed, runTask blocks until the loop also notices the change and cancels
+// the task.
 func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if err := w.awaitInstallation(ctx); err != nil {
 		return err

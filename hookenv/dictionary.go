@@ -21,8 +21,8 @@ const maxSettingSize = 16 << 20
 var errNotText = errors.New(
 	"settings can hold only UTF-8 text without NUL bytes; encode other data first, for example with base64")
 
-// ParseDictionary parses the first document of a YAML or JSON file as changes of settings. A value keeps the text in
-// which it is written, and null deletes its key. An empty file contains no changes.
+// ParseDictionary parses the first document of a YAML or JSON file as changes of settings. Numbers and booleans keep the
+// text in which they are written. null and an empty string delete their key. An empty file contains no changes.
 func ParseDictionary(data []byte) (map[string]*string, error) {
 	if err := CheckText(string(data)); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 	return parseMapping(resolveAlias(document.Content[0]))
 }
 
-// parseMapping returns the pairs of a YAML dictionary as changes of settings. A null value becomes nil, which deletes
-// its key. An empty document contains no changes.
+// parseMapping returns the pairs of a YAML dictionary as changes of settings. A null or empty value becomes nil, which
+// deletes its key. A document that is null or empty contains no changes.
 func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	changes := map[string]*string{}
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
@@ -161,8 +161,8 @@ func jsonError(data []byte, yamlErr error) error {
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
-// convertValues returns the changes of settings in a JSON dictionary. A string is set as its content, null deletes the
-// key, and every other value is set as its JSON text.
+// convertValues returns the changes of settings in a JSON dictionary. null and an empty string delete the key. Any other
+// string is set as its content, and every other value as its JSON text.
 func convertValues(values map[string]json.RawMessage) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for key, raw := range values {
@@ -218,8 +218,8 @@ func parseCodeUnit(data []byte) rune {
 	return rune(code)
 }
 
-// ParseJSONBlob parses a JSON dictionary as changes of settings. Numbers keep the text in which they are written, and
-// null deletes its key.
+// ParseJSONBlob parses a JSON dictionary as changes of settings. null and an empty string delete their key. Other
+// values that are not strings keep the text in which they are written.
 func ParseJSONBlob(blob string) (map[string]*string, error) {
 	if err := CheckText(blob); err != nil {
 		return nil, err

@@ -100,7 +100,8 @@ func (f *FlagSet) findOption(name string) (option, bool) {
 }
 
 // parse parses argv, which does not contain the tool's name. It calls the set function of each option, and appends all
-// other arguments to f.args. Options can be anywhere before "--". It returns errHelp if argv contains the help option.
+// other arguments to f.args. Options can be anywhere before "--". It stops at the first error. For the help option the
+// error is errHelp.
 func (f *FlagSet) parse(argv []string) error {
 	for len(argv) > 0 {
 		arg := argv[0]
@@ -144,6 +145,7 @@ func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 
 // parseShort parses the argument arg with short options: "-f v", "-fv", "-f=v", or combined booleans such as "-ab". argv
 // has the arguments after arg, the first of which can be the option's value. It returns the arguments after the value.
+// It stops at a letter that the tool does not have, after it has set the options before that letter.
 func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
 		_, size := utf8.DecodeRuneInString(letters)

@@ -47,10 +47,11 @@ func (t Tool) Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	return inv.makeResult(inv.run(ctx))
 }
 
-// RunWithoutHook runs the tool for a caller that is not in a hook. argv includes argv[0]. It handles --help, and
-// tools that work without a hook, such as juju-log. done is false for all other calls, which must go to an agent.
+// RunWithoutHook runs the tool for a caller that is not in a hook. argv includes argv[0]. It handles every call for
+// help. It also handles tools that work without a hook, such as juju-log, unless the call is for a hook. done is false
+// for all other calls, which must go to an agent.
 func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
-	flags, run, err := t.parse(argv[1:])
+	flags, runner, err := t.parse(argv[1:])
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(t.Help())}, true
 	}
@@ -67,7 +68,7 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	}
 
 	if err == nil {
-		err = run(context.Background(), inv)
+		err = runner(context.Background(), inv)
 	}
 	return inv.makeResult(err), true
 }
@@ -89,7 +90,7 @@ type Invocation struct {
 
 // run parses the arguments, and runs the tool or prints its help.
 func (inv *Invocation) run(ctx context.Context) error {
-	flags, run, err := inv.Tool.parse(inv.Argv[1:])
+	flags, runner, err := inv.Tool.parse(inv.Argv[1:])
 	if errors.Is(err, errHelp) {
 		inv.Stdout.WriteString(inv.Tool.Help())
 		return nil
@@ -100,7 +101,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 
 	inv.Args = flags.args
 	inv.Format = flags.Format
-	return run(ctx, inv)
+	return runner(ctx, inv)
 }
 
 // makeResult returns the result of a call that has ended with this error, or nil.

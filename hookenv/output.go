@@ -104,8 +104,9 @@ func renderValue(format string, value any) ([]byte, error) {
 	return renderSmart(value)
 }
 
-// renderSmart returns a value in a form for scripts: nil as an empty text, a string unchanged, and a list of
-// strings with one item on each line. It returns other values as YAML.
+// renderSmart returns a value in a form for scripts: a string with a newline after it, a boolean as True or False, and
+// a list of strings with one item on each line. For nil, an empty string and an empty list it returns an empty text. It
+// returns other values as YAML.
 func renderSmart(value any) ([]byte, error) {
 	text := ""
 	switch v := value.(type) {
@@ -168,8 +169,8 @@ func (f pythonFloat) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: f.String()}, nil
 }
 
-// ConvertFloats returns the value. For classic charms it replaces the floats in it, so that they are printed as Python
-// prints them.
+// ConvertFloats returns the value. For classic charms it replaces a float, or the floats in a copy of a dictionary, so
+// that they are printed as Python prints them. It does not replace floats in lists.
 func (inv *Invocation) ConvertFloats(value any) any {
 	if inv.IsModern() {
 		return value
@@ -189,8 +190,8 @@ func (inv *Invocation) ConvertFloats(value any) any {
 	return value
 }
 
-// renderYAML returns the value as YAML. For nil it returns an empty text instead of "null", since charms test for
-// empty output.
+// renderYAML returns the value as YAML, with escapes for the characters that isHarmful reports. For nil it returns an
+// empty text instead of "null", since charms test for empty output.
 func renderYAML(value any) ([]byte, error) {
 	if value == nil {
 		return nil, nil
@@ -228,8 +229,8 @@ func escapeHarmful(text string) []byte {
 	return b.Bytes()
 }
 
-// yamlValue returns the value with every number and text in it replaced by a type that the YAML encoder
-// prints as Juju does.
+// yamlValue returns the value with texts, json.Numbers and float64s replaced by types that the YAML encoder prints as
+// Juju does. It also replaces them in lists and dictionaries.
 func yamlValue(value any) any {
 	switch v := value.(type) {
 	case json.Number, float64:
@@ -287,7 +288,7 @@ func isMisreadBlock(s string) bool {
 
 // renderShell returns a value for a shell's eval. It returns a dictionary as lines VAR_KEY='value', sorted by
 // key. It returns a number as one line, and other values as [renderSmart] does. It returns an error if two keys
-// would become the same variable.
+// would become the same variable, or if a value cannot be encoded.
 func renderShell(value any) ([]byte, error) {
 	dictionary := map[string]any{}
 	switch v := value.(type) {
@@ -323,7 +324,8 @@ func renderShell(value any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// shellText returns one member of a dictionary as text for a shell. Lists and dictionaries become JSON.
+// shellText returns one member of a dictionary as text for a shell. Dictionaries and lists become JSON, except that a
+// []string has one item on each line.
 func shellText(value any) (string, error) {
 	switch v := value.(type) {
 	case map[string]any, map[string]string, []any:

@@ -69,7 +69,8 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 
 // CheckWords checks a call without running the tool, and returns the arguments of the call that are not options.
 // It returns an error if the tool would refuse the call because of its options or its first argument. A call for
-// help is valid.
+// help is valid. If parsing ends early, at the help option or at an error that an unknown word can explain, CheckWords
+// returns only the arguments that come before.
 //
 // An empty word in argv stands for a word that the caller does not know yet. For a call with such a word, CheckWords
 // returns an error only for an option that the tool does not have, or for a first argument that is known and invalid.

@@ -31,7 +31,7 @@ type Log struct {
 
 	mu          sync.Mutex
 	file        logFile
-	key         text.KeyBlock // recognizes a private key that a hook prints line by line
+	privateKey  text.KeyBlock // recognizes a private key that a hook prints line by line
 	pending     []logs.Line   // lines that were not sent yet
 	pendingSize int           // the size of pending, in bytes
 	dropped     int           // lines that were left out because pending was full
@@ -72,8 +72,8 @@ const (
 	idleLine   urgency = false
 )
 
-// addLine writes a line to the unit's file, and queues it for the environment's log. It drops the line if the log
-// is closed.
+// addLine writes a line to the unit's file, and queues it for the environment's log. It hides the body of a private
+// key in both. It drops the line if the log is closed. u says whether the next Flush must send the line without delay.
 func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 		return
 	}
 
-	line := logs.Line{Time: at.UTC(), Level: level, Hook: hook, Message: l.key.Hide(message)}
+	line := logs.Line{Time: at.UTC(), Level: level, Hook: hook, Message: l.privateKey.Hide(message)}
 	if err := l.file.write(line); err != nil && !l.file.errorLogged {
 		l.file.errorLogged = true
 		l.sender.Log.Error("cannot write the unit's log", "unit", l.Unit, "error", err)
@@ -92,8 +92,8 @@ func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.enqueueLine(line)
 }
 
-// enqueueLine adds a line to the pending lines, or drops it if too many bytes are pending. The caller holds
-// l.mu.
+// enqueueLine adds a line to the pending lines, or only counts it if too many bytes are pending. It adds the log to
+// the sender unless the log is queued already, and wakes the sender for a full batch. The caller holds l.mu.
 func (l *Log) enqueueLine(line logs.Line) {
 	if l.pendingSize > maxPending {
 		l.dropped++
@@ -120,7 +120,7 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.hookEnded = true
-	l.key = text.KeyBlock{}
+	l.privateKey = text.KeyBlock{}
 	if len(l.pending) > 0 && l.urgent {
 		l.sender.wake()
 	}
@@ -148,7 +148,8 @@ func (l *Log) discard(n int) (bytes int) {
 
 // removeSent removes the first n pending lines after the sender has sent them. If lines were dropped, it adds
 // a line that reports their number. If lines are pending, it adds the log to the sender again. If it has
-// removed more than batchSize bytes, it first pauses the log, to stay below maxRate.
+// removed more than batchSize bytes and the log is open, it first pauses the log, to stay below maxRate. If no lines
+// are pending and the log is closed, it tells Close that all lines are sent.
 func (l *Log) removeSent(n int) {
 	sentBytes := l.discard(n)
 	l.mu.Lock()
@@ -187,7 +188,8 @@ func (l *Log) Close() {
 		if !l.queued {
 			close(l.sent)
 		} else if l.pause != nil && l.pause.Stop() {
-			l.sender.addLog(l) // instead of the timer
+			// The timer would have added the log at the end of the pause.
+			l.sender.addLog(l)
 		}
 	}
 	l.mu.Unlock()

@@ -21,7 +21,8 @@ type Watch struct {
 }
 
 // Renew starts to watch the scopes after the revision. about names the records in the scopes. If the current
-// watch has the same names, Renew keeps it, since it has missed nothing.
+// watch has the same names, Renew keeps it, since it has missed nothing. Otherwise Renew ends the current watch. If
+// it then returns an error, there is no watch.
 func (w *Watch) Renew(
 	ctx context.Context,
 	st *state.State,
@@ -46,6 +47,7 @@ func (w *Watch) Renew(
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	feed := state.NewFeed()
 	w.feed = feed
+	// Collect blocks until the watch ends, and End passes the reason to Take.
 	w.wg.Go(func() { feed.End(feed.Collect(ctx, watcher)) })
 	return nil
 }
@@ -62,16 +64,17 @@ func (w *Watch) Events() <-chan struct{} {
 	return w.feed.Ready()
 }
 
-// Take returns the keys that have changed since the last call, sorted. lost is true if there is no watch, or if
-// the watch has ended. The caller must then read a fresh snapshot, and Renew the watch. err is the error that
-// ended the watch. It is nil if the watch had only fallen behind.
+// Take returns the keys that have changed since the last call, sorted. lost is true if there is no watch, if the
+// watch has ended, or if too many keys have changed, in which case Take ends the watch. The caller must then read a
+// fresh snapshot, and Renew the watch. err is the error that ended the watch. It is nil if the watch had only fallen
+// behind.
 func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil
 	}
 
 	set := w.feed.Take()
-	if set.All { // the watch has ended, so any key may have changed
+	if set.All { // any key may have changed: the watch has ended, or the feed has dropped too many changes
 		w.Close()
 		if errors.Is(set.Err, state.ErrHistoryLost) {
 			return nil, true, nil // the watch had fallen behind

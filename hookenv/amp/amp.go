@@ -66,6 +66,7 @@ func (b Box) Value(key string) string {
 		return value
 	}
 
+	// Measure the chunks first, so that joined does not have to grow.
 	chunks := 0
 	size := 0
 	for ; b.Has(ChunkKey(key, chunks)); chunks++ {
@@ -150,8 +151,9 @@ func (d *Decoder) Next() (Box, error) {
 }
 
 // Pair returns the next pair of a box, an empty key at the box's end, or a nil key if more bytes are needed. Key and
-// value are valid until the next Feed. Pair is for callers that cannot hold a whole box. Unlike Next, it does not
-// refuse duplicate keys.
+// value are valid until the next Feed. Pair is for callers that cannot hold a whole box. It returns an [Error] for a key
+// that is too long, or a box that is larger than Limit. Unlike Next, it does not refuse an empty box, duplicate keys or
+// too many pairs.
 func (d *Decoder) Pair() (key, value []byte, err error) {
 	keyField, err := d.readField(d.at, MaxKey)
 	if err != nil {
@@ -192,7 +194,7 @@ type field struct {
 }
 
 // readField reads the key or value at the offset. The result is not whole if more bytes are needed. limit is the
-// maximum length of the field.
+// maximum length of the field. It returns an error if the field is longer, or exceeds the box's Limit.
 func (d *Decoder) readField(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
 		return field{}, nil

@@ -18,11 +18,11 @@ func clientID(argv []string) string {
 
 // findOption returns the value of an option that has two names, or an empty string if argv does not contain
 // it. The last value counts, and "--" ends the options.
-func findOption(argv []string, name, other string) string {
+func findOption(argv []string, name, alias string) string {
 	found := ""
 	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
 		key, value, joined := cutByte(argv[i], '=')
-		if key != name && key != other {
+		if key != name && key != alias {
 			continue
 		}
 
@@ -69,8 +69,10 @@ func joinArgs(argv []string) string {
 	return string(joined)
 }
 
-// callerDescriptor returns the caller's open descriptor for a path such as /dev/stdin. ok is false for all other paths.
-// Opening such a path instead could open a second terminal or pipe, truncate a file, or fail for a socket.
+// callerDescriptor returns the caller's open descriptor for a path such as /dev/stdin. Opening such a path instead could
+// open a second terminal or pipe, truncate a file, or fail for a socket. fd is -1 if a path such as /dev/fd/9 names no
+// descriptor that this process has inherited. "-" stands for stdout here, since readFile replaces the "-" that stands for
+// stdin. ok is false for all other paths.
 func callerDescriptor(path string) (fd int, ok bool) {
 	switch path {
 	case "/dev/stdin":
@@ -106,8 +108,8 @@ func inheritedDescriptor(number string) int {
 	return fd
 }
 
-// readFile reads a file for the tool. ahead contains the bytes of stdin that have already been read. problem
-// says why the file cannot be read, and is "" after success.
+// readFile reads a file for the tool. ahead contains the bytes of stdin that have already been read, and is empty for
+// other files. problem says why the file cannot be read, and is "" after success.
 func readFile(path string, ahead []byte) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"

@@ -41,10 +41,11 @@ func IsTool(argv0 string) bool {
 }
 
 // Run runs a tool through the agent's socket, with the process's own files, and returns the exit code. argv
-// includes argv[0]. init calls Run for hook tools. Other packages can call Run without a client id, or with a
-// different argv[0].
+// includes argv[0]. Without a client id it prints an error. init calls Run only for a hook tool with a client id. Other
+// packages can also call it without a client id, or with an argv[0] that differs from the process's own.
 func Run(argv []string) int {
 	id := clientID(argv)
+	// Package early may have begun the call before Go's runtime started.
 	if begun, ok := early.TakeOver(); ok {
 		return continueConversation(begun, id)
 	}
@@ -89,7 +90,7 @@ func encodeRequest(argv []string, id string) []byte {
 }
 
 // exchange sends the request, sends each file that the agent requests, prints the last answer, and returns the exit
-// code.
+// code. If the agent refuses the request, or if the connection fails, it prints an error and returns 1.
 func (c *conn) exchange(request []byte, id string) int {
 	if err := c.send(request); err != nil {
 		return failTransport(err)
@@ -121,14 +122,14 @@ func failTransport(err error) int {
 	return fail("cannot receive an answer from the agent: " + err.Error())
 }
 
-// sendFile sends the content of a file to the agent, in chunks, or the problem with it. It reads the whole
-// file first, so that a slow read does not leave a box half sent.
+// sendFile sends the content of a file to the agent, in chunks, or the reason why the file cannot be read. It reads
+// the whole file first, so that a slow read does not leave a box half sent.
 func (c *conn) sendFile(path, id string) error {
 	box := amp.Append(nil, wire.KeyCommand, wire.CommandFile)
 	box = amp.Append(box, wire.KeyAsk, "1")
 	box = amp.Append(box, wire.KeyClientID, id)
 	data, problem := readFile(path, c.ahead)
-	c.ahead = nil
+	c.ahead = nil // the next file does not begin with these bytes
 	if problem != "" {
 		return c.send(amp.End(amp.Append(box, wire.KeyProblem, problem)))
 	}

@@ -78,7 +78,7 @@ func singleFdSet(fd int) *syscall.FdSet {
 type answer struct {
 	box     amp.Box // all pairs except stdout
 	printed int     // bytes of stderr and stdout that the early client has already printed
-	opened  bool    // stderr is printed, and the descriptor out is open
+	opened  bool    // openOutput has run, and has set out or problem
 	out     int     // the descriptor for stdout
 	problem string  // why the descriptor out cannot be written, as the caller will see it
 }
@@ -93,8 +93,8 @@ func (a *answer) addPair(key, value []byte) {
 	a.writePart(value)
 }
 
-// openOutput opens the file for the tool's output, unless it is already open. It prints the tool's stderr first,
-// since the output file may be the caller's stderr. If the file cannot be opened, it sets a.problem.
+// openOutput opens the file for the tool's output. It prints the tool's stderr first, since the output file may be the
+// caller's stderr. If the file cannot be opened, it sets a.problem. A second call does nothing.
 func (a *answer) openOutput() {
 	if a.opened {
 		return
@@ -143,8 +143,9 @@ func (a *answer) writePart(part []byte) {
 	}
 }
 
-// finish closes the tool's output, which exists even if nothing was printed. It returns the tool's exit code. If the
-// output could not be written, it prints the problem and returns 1.
+// finish opens the tool's output if no stdout has arrived, so that stderr is printed and the file of -o exists. It then
+// closes that file, and returns the tool's exit code. If the output could not be written, or if the answer has no exit
+// code, it prints the problem and returns 1.
 func (a *answer) finish() int {
 	code, err := strconv.Atoi(a.box.Value(wire.KeyExit))
 	if err != nil {

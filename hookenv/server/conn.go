@@ -19,8 +19,8 @@ type conn struct {
 	chunk   []byte
 }
 
-// serve answers the boxes of a connection until the client or Close ends the connection, or until an error. An error
-// ends only this connection.
+// serve answers the boxes of a connection until the client or the server closes it, or until an error. An error ends
+// only this connection.
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{
@@ -33,11 +33,13 @@ func (s *Server) serve(raw net.Conn) {
 
 	err := s.serveNext(c, c.now().Add(c.limits.firstBoxTimeout))
 	for err == nil {
+		// The next box can begin at any time. If other clients need the slot, closeIdle ends the wait.
 		err = s.serveNext(c, time.Time{})
 	}
 
-	isClosed := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) // by the client, or by Close
-	if !isClosed {
+	// EOF comes from the client. ErrClosed comes from Close, closeIdle, or a hook that has ended during a call.
+	isExpected := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
+	if !isExpected {
 		s.log.Warn("disconnected a hook tool", "error", err)
 	}
 }

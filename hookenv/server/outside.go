@@ -57,7 +57,7 @@ func isFromOutside(command string) bool {
 // server closes.
 func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	ask := box.Value(wire.KeyAsk)
-	ctx, cancel := context.WithTimeout(s.open, awaitTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, awaitTimeout)
 	defer cancel()
 
 	pairs, refused := s.answerOutside(ctx, command, box)
@@ -115,7 +115,7 @@ func (s *Server) enqueue(ctx context.Context, box amp.Box) ([]pair, *refusal) {
 	return []pair{{wire.KeyID, strconv.Itoa(id)}}, nil
 }
 
-// await answers CommandAwait. It returns the command's result or, if the command has not ended in time, only its id.
+// await answers CommandAwait. It returns the command's result or, if ctx is done before the command ends, only its id.
 func (s *Server) await(ctx context.Context, box amp.Box) ([]pair, *refusal) {
 	id, err := strconv.Atoi(box.Value(wire.KeyID))
 	if err != nil {

@@ -33,8 +33,8 @@ type Server struct {
 	log        *slog.Logger
 	goroutines sync.WaitGroup  // the accepting goroutine, and one for each connection
 	slots      chan bool       // holds a value for each connection; its capacity limits their number
-	open       context.Context // done once Close is called
-	close      context.CancelFunc
+	ctx        context.Context // done once Close is called
+	cancel     context.CancelFunc
 	outside    Outside // serves programs outside of hooks; nil if they are not served
 
 	mu     sync.Mutex
@@ -92,12 +92,12 @@ func newServer(path string, l limits) *Server {
 		conns:  map[net.Conn]time.Time{},
 		slots:  make(chan bool, l.maxConns),
 	}
-	s.open, s.close = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Renew creates the socket again if it is no longer at its path, for example after a program has cleared
-// temporary directories. Hooks stay registered. The caller must not call Renew or Close at the same time.
+// Renew creates the socket, unless the server's socket is still at its path. A program that clears temporary
+// directories may have removed it. Hooks stay registered. The caller must not call Renew or Close at the same time.
 func (s *Server) Renew() error {
 	if s.ownsSocket() {
 		return nil
@@ -166,7 +166,7 @@ func (s *Server) Close() error {
 	}
 
 	var err error
-	if !wasClosed { // a second Close only waits
+	if !wasClosed { // only the first Close stops the listener
 		err = s.stopListening()
 	}
 
@@ -183,7 +183,7 @@ func (s *Server) Close() error {
 
 // stopListening closes the listener. It removes the socket, unless the path now has a different file.
 func (s *Server) stopListening() error {
-	s.close()
+	s.cancel()
 	isOwn := s.ownsSocket()
 	err := s.listener.Close()
 	if isOwn {
@@ -192,8 +192,8 @@ func (s *Server) stopListening() error {
 	return err
 }
 
-// acceptConns accepts connections until the listener is closed. It keeps at most as many open as there are slots. After
-// an error, such as a shortage of descriptors, it continues after a short pause.
+// acceptConns accepts connections until the listener or the server is closed. It keeps at most as many open as there are
+// slots. After an error, such as a shortage of descriptors, it frees its slot and continues after a short pause.
 func (s *Server) acceptConns(listener *net.UnixListener) {
 	for s.acquireSlot() {
 		conn, err := listener.AcceptUnix()
@@ -207,12 +207,12 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 			<-s.slots
 			select {
 			case <-time.After(50 * time.Millisecond):
-			case <-s.open.Done():
+			case <-s.ctx.Done():
 			}
 			continue
 		}
 
-		// If addConn refuses the connection, the server closes, and nobody needs the slot.
+		// addConn refuses the connection only if the server is closing. Then nobody needs the slot.
 		if s.addConn(conn) {
 			s.goroutines.Go(func() { s.serve(conn) })
 		}
@@ -260,7 +260,7 @@ func (s *Server) acquireSlot() bool {
 		select {
 		case s.slots <- true:
 			return true
-		case <-s.open.Done():
+		case <-s.ctx.Done():
 			return false
 		case <-time.After(interval):
 			s.closeIdle()
@@ -277,7 +277,8 @@ func (s *Server) closeIdle() {
 	latest := s.now().Add(-s.limits.idleTimeout)
 	closed := 0
 	for conn, since := range s.conns {
-		isIdle := !since.IsZero() && since.Before(latest)
+		isServing := since.IsZero() // the server is answering the connection's request
+		isIdle := !isServing && since.Before(latest)
 		if isIdle && !hasUnread(conn) {
 			conn.Close()
 			closed++

@@ -13,9 +13,9 @@ import (
 // maxSocketPath is the length of the longest path of a unix socket, in bytes.
 const maxSocketPath = 107
 
-// bindSocket listens at the path. It also returns the socket's file info, by which the server later
-// recognizes the socket. Before it creates the socket, it makes sure that only the owner can enter the
-// directory. So no other user can connect before the socket's mode is set.
+// bindSocket listens at the path, where it replaces a socket that no process serves. It also returns the socket's
+// file info, by which the server later recognizes the socket. Before it creates the socket, it makes sure that only the
+// owner can enter the directory. So no other user can connect before the socket's mode is set.
 func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	if len(path) > maxSocketPath {
 		return nil, nil, fmt.Errorf(
@@ -24,7 +24,7 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 		)
 	}
 
-	if err := prepareFolder(filepath.Dir(path)); err != nil {
+	if err := prepareDirectory(filepath.Dir(path)); err != nil {
 		return nil, nil, err
 	}
 	if err := removeStale(path); err != nil {
@@ -48,23 +48,23 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	return listener, info, nil
 }
 
-// prepareFolder creates the socket's directory, but not its parents. It returns an error if other users own
-// the directory or can enter it, since they could replace the socket.
-func prepareFolder(folder string) error {
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+// prepareDirectory creates the socket's directory if it is missing, but not its parents. It returns an error unless only
+// the process's own user has access to the directory, since other users could replace the socket.
+func prepareDirectory(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot create the socket's directory: %w", err)
 	}
-	info, err := os.Lstat(folder)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("cannot examine the socket's directory: %w", err)
 	}
 
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("cannot use the socket directory %q: it is not a directory of this user", folder)
+		return fmt.Errorf("cannot use the socket directory %q: it is not a directory of this user", dir)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("cannot use the socket directory %q: it has mode %#o and must have 0700", folder, mode)
+		return fmt.Errorf("cannot use the socket directory %q: it has mode %#o and must have 0700", dir, mode)
 	}
 
 	return nil
@@ -90,6 +90,7 @@ func removeStale(path string) error {
 		return fmt.Errorf("cannot listen at %q: another process serves it", path)
 	}
 
+	// The kernel refuses the connection if no process serves the socket.
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("cannot find out whether a process serves %q: %w", path, err)
 	}

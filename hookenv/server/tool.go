@@ -19,8 +19,8 @@ import (
 	"bijou/hookenv/tools"
 )
 
-// serveBox answers one box. It returns an error only if the connection must end, because the client has violated the
-// protocol or does not read the answer.
+// serveBox answers one box. It returns an error only if the connection must end, for example because the client has
+// violated the protocol or does not read the answer.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command := box.Value(wire.KeyCommand)
 	ask := box.Value(wire.KeyAsk)
@@ -64,7 +64,8 @@ func toolName(box amp.Box) string {
 // goneRefusal returns the answer for a client id that is unknown or has ended.
 func goneRefusal() refusal { return refusal{wire.CodeUnknownClient, "hook context gone"} }
 
-// requiredKeys returns the keys that the box of a command must have. known is false for an unknown command.
+// requiredKeys returns the keys that the box of a command must have in addition to KeyClientID. known is false for an
+// unknown command.
 func requiredKeys(command string) (names []string, known bool) {
 	switch command {
 	case wire.CommandTool:
@@ -81,8 +82,9 @@ func requiredKeys(command string) (names []string, known bool) {
 	return nil, false
 }
 
-// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if a value is not UTF-8. It returns
-// nil for a valid box. It does not check the argv of a tool, since the tool checks its own arguments.
+// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if an argument of a command of Python
+// Juju is not UTF-8. It returns nil for a valid box. It does not check the argv of a tool, since the tool checks its own
+// arguments.
 func checkBox(command string, box amp.Box) *refusal {
 	names, known := requiredKeys(command)
 	if !known {
@@ -108,8 +110,8 @@ func checkBox(command string, box amp.Box) *refusal {
 	return nil
 }
 
-// runTool runs a hook tool and sends its result. It ends the call before it sends the result, so that a slow client does
-// not delay the end of the hook.
+// runTool runs a hook tool and sends its result or, if the tool has failed and the hook has ended, goneRefusal. It ends
+// the call before it sends, so that a slow client does not delay the end of the hook.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(wire.KeyAsk), clientID: box.Value(wire.KeyClientID)}
 	result := runRecovered(func() hookenv.Result {
@@ -180,7 +182,8 @@ type callerFiles struct {
 }
 
 // Read requests a file from the client. There is no time limit, since the program that writes to stdin may be
-// slow. The end of the hook ends the wait.
+// slow. The end of the hook ends the wait. If fetchFile fails, the connection cannot be used any longer, and
+// all later calls return the same error.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	if f.lostErr != nil {
 		return nil, f.lostErr

@@ -7,14 +7,15 @@ import (
 	"bijou/hookenv"
 )
 
-// printParameters prints all parameters of the action, or the parameter at a path of keys that are joined by dots.
+// printParameters prints all parameters of the action, or the parameter at a path of keys that are joined by dots. For a
+// path without a value it prints null in JSON, and nothing in other formats.
 func printParameters(ctx context.Context, inv *hookenv.Invocation) error {
 	action, err := inv.Hook.Action(ctx)
 	if err != nil {
 		return err
 	}
 
-	if action.Parameters == nil {
+	if action.Parameters == nil { // JSON would print nil as null
 		action.Parameters = map[string]any{}
 	}
 	var value any = action.Parameters

@@ -7,8 +7,9 @@ import (
 	"bijou/hookenv"
 )
 
-// prepareConfigGet declares the options of config-get, which prints one or all of the charm's options. For an
-// option without a value, or an unknown one, it prints null in JSON, and nothing in other formats.
+// prepareConfigGet declares the options of config-get. The tool prints one of the charm's options, all that have a value
+// or, with --all, all of them. If the one option has no value or is unknown, the tool prints null in JSON, and nothing
+// in other formats.
 func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 	all := false
 	f.AddBool(&all, "print all options, also those without a value", "a", "all")
@@ -31,6 +32,7 @@ func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 			return inv.Print(inv.ConvertFloats(config[key]))
 		}
 
+		// Config does not promise a map that its caller can change.
 		printed := maps.Clone(config)
 		if !all {
 			maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil })

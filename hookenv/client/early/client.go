@@ -18,7 +18,8 @@ func entry()
 // systemCall returns the result of a system call. If the call fails, the result is a negative errno.
 func systemCall(number, a, b, c, d, e, f uintptr) int
 
-// begin calls the tool through the agent, and exits if everything goes well. Otherwise it returns.
+// begin calls the tool through the agent, and exits if everything goes well. Otherwise it returns, and Go's runtime
+// starts. wordAt describes the initial stack, at which stack points.
 //
 //go:nosplit
 func begin(stack unsafe.Pointer) {
@@ -136,8 +137,9 @@ func stdinKind() string {
 	return wire.StdinNone
 }
 
-// connect connects to the agent's socket, and reports whether it succeeded. It fails for a socket that has no path, and
-// if one of the first three descriptors is closed, which Go's runtime would open.
+// connect connects to the agent's socket, sets agent to its descriptor, and reports whether it succeeded. It fails if the
+// path is empty, abstract or too long. It also fails if one of the first three descriptors is closed, since the socket
+// would get its number, where Go's runtime opens /dev/null.
 //
 //go:nosplit
 func connect(path string) bool {
@@ -185,14 +187,15 @@ func converse(id string) {
 		switch a := parseAnswer(); {
 		case a.end == 0: // the answer is not complete
 		case a.end != received.n:
-			return
+			return // this package cannot handle the answer, or other bytes follow it
 		case a.exit >= 0 && len(a.want) == 0:
 			if print(2, a.stderr) && print(1, a.stdout) {
 				systemCall(syscall.SYS_EXIT_GROUP, uintptr(a.exit), 0, 0, 0, 0, 0)
 			}
-			return
+			return // hookenv/client prints the rest
 		case a.exit >= 0 || !isEqual(a.want, "-") || len(a.stderr)+len(a.stdout) > 0 || !sendStdin(id):
-			// The answer is not a plain request for stdin, or stdin could not be sent.
+			// The answer is not a plain request for stdin, or stdin could not be sent. After sendStdin has sent
+			// stdin, the loop reads the next answer.
 			return
 		}
 	}
@@ -205,8 +208,9 @@ type answer struct {
 	stderr, stdout, want string
 }
 
-// parseAnswer parses the received bytes as an answer of the agent. It accepts an answer only if each pair occurs once
-// and is complete, no value is empty, and stdout is last. The field end of the result says whether it was accepted.
+// parseAnswer parses the received bytes as an answer of the agent. The field end of the result says whether the answer is
+// complete, and whether this package can handle it. It cannot handle an unknown key, a repeated key other than KeyAnswer,
+// an empty value, a value in chunks, an exit code of several digits, or a pair after stdout.
 //
 //go:nosplit
 func parseAnswer() answer {
@@ -217,11 +221,11 @@ func parseAnswer() answer {
 		isAccepted := len(value) > 0 && len(value) < amp.MaxValue && len(a.stdout) == 0
 		switch {
 		case end <= 0 || len(key) == 0:
-			// The answer is incomplete or malformed, or it ends here.
+			// The answer is incomplete, so end is 0, or malformed, so end is -1, or it ends here.
 			a.end = end
 			return a
 		case isAccepted && isEqual(key, wire.KeyAnswer):
-			// Every answer begins with this key.
+			// The value is the id of the request. It needs no check, since this client sends one request at a time.
 		case isAccepted && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
 			a.exit = int(value[0] - '0')
 		case isAccepted && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:
@@ -251,11 +255,13 @@ func print(fd uintptr, s string) bool {
 	return n == len(s)
 }
 
-// sendStdin reads stdin and sends it to the agent. It returns false if that fails, or if stdin is too long.
+// sendStdin reads stdin and sends it to the agent. It returns false if that fails, if stdin is too long, or if stdin is a
+// socket. If it cannot read all of stdin, the buffer stdin keeps the bytes that it has read.
 //
 //go:nosplit
 func sendStdin(id string) bool {
-	// A socket reports an error only once, so hookenv/client must read it. n then stays 1, and the result is false.
+	// A socket reports an error only once, and only hookenv/client can print it. So this loop does not read a socket,
+	// and n stays 1.
 	n := 1
 	for n > 0 && stdin.n < amp.MaxValue && fileStatus.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
 		n = stdin.readFrom(0, amp.MaxValue)
@@ -271,7 +277,7 @@ func sendStdin(id string) bool {
 	sent.addPair(wire.KeyValue, stdin.text(0, stdin.n))
 	sent.addText("") // an empty key ends the box
 
-	// If this client returns later, hookenv/client must not read these bytes again.
+	// If this package returns later, hookenv/client must not handle the agent's request again, or send stdin again.
 	received.n = 0
 	stdin.n = 0
 	return send()

@@ -180,6 +180,7 @@ func (b *buffer) pairAt(at int) (key, value string, end int) {
 //
 //go:nosplit
 func (b *buffer) textAt(at, limit int) (text string, end int) {
+	// The first two conditions only keep the compiler from adding bounds checks.
 	if at < 0 || at >= len(b.bytes)-1 || at+2 > b.n {
 		return "", 0
 	}

@@ -71,10 +71,9 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 
 // AcceptRestored records that an operator accepts a restored unit as it is; marked reports whether the unit
 // had a mark. If the unit's agent has found a difference, AcceptRestored removes the mark, and the agent deploys the
-// charm again and creates the missing storage again. Otherwise the agent has not compared the directory yet. The
-// mark then stays if the unit has storage, since only the agent knows which storage is missing. A unit without storage
-// loses the mark. AcceptRestored returns ErrAlreadyResolved if the unit has a mark that an operator has accepted
-// before.
+// charm again and creates the missing storage again. Otherwise the agent has not compared the directory yet, and the
+// mark stays until it has: only the agent knows whether the charm or storage is missing. AcceptRestored returns
+// ErrAlreadyResolved if the unit has a mark that an operator has accepted before.
 func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil {
@@ -90,13 +89,8 @@ func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 		return true, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 
-	// Without storage, no storage can be missing, so the mark goes.
-	all, err := tx.OwnStorages(unit)
-	if err != nil {
-		return true, err
-	}
 	r.Accepted = true
-	return true, tx.keys.PutOrRemove(keys.Restored(unit), r, len(all) > 0)
+	return true, tx.keys.Put(keys.Restored(unit), r)
 }
 
 // endRestored removes a unit's mark, so that the unit continues from its records. Its agent deploys the charm

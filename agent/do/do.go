@@ -128,7 +128,9 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s.Unregister(client)
 	if err != nil || exit != 0 {
 		hook.Close()
-		r.warnShellFailed(exit)
+		if err == nil { // otherwise no shell has run
+			r.warnShellFailed(exit)
+		}
 		return Outcome{Exit: exit}, err
 	}
 

@@ -39,7 +39,7 @@ func (w *world) install() {
 	before := w.on("cut -d' ' -f1 " + env + "/machines/0/agent.pid")
 
 	w.on("bijou install --systemd")
-	if said := w.on("bijou install --systemd"); strings.Count(said, "there already") != 3 {
+	if said := w.on("bijou install --systemd"); strings.Count(said, "already up to date") != 3 {
 		w.t.Errorf("a second install says %q", said)
 	}
 	w.on("systemd-analyze verify /etc/systemd/system/bijou-*.service")

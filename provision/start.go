@@ -11,14 +11,14 @@ import (
 	"bijou/state"
 )
 
-// startError is the error of a failed start that was recorded for the machine.
+// startError is the error of a failed start, after recordFailure has succeeded.
 type startError struct{ error }
 
 func (e startError) Unwrap() error { return e.error }
 
 // startInstance starts an instance for the machine, unless the machine no longer needs one, and records the
-// instance or the failure. It returns a startError if the start has failed and the failure is recorded. Jobs
-// of the pool call it.
+// instance or the failure. If ctx ends during the start, it records neither. It returns a startError if the start
+// has failed and recordFailure has succeeded. Jobs of the pool call it.
 func (l *leader) startInstance(ctx context.Context, machine string) error {
 	request, err := l.readStartRequest(ctx, machine)
 	if err != nil {
@@ -52,8 +52,8 @@ type startRequest struct {
 	epoch  int64 // the epoch of the machine's claim
 }
 
-// readStartRequest reads the request to start a machine. The request is not wanted if the machine has been
-// removed. It returns an error if this process is no longer the leader, since it reads in an update.
+// readStartRequest reads the request to start a machine. The request is not wanted if the machine is dead
+// or has been removed. It returns an error if this process is no longer the leader, since it reads in an update.
 //
 // The request's token is the same for each start of a machine. It identifies the machine, since machine IDs
 // are never reused.
@@ -107,6 +107,7 @@ func (l *leader) callStart(ctx context.Context, spec provider.Spec, boot io.Writ
 	defer cancel()
 
 	i, err := l.Provider.Start(startCtx, spec, boot)
+	// This is also the case if ctx is done, which startInstance checks.
 	if err != nil && startCtx.Err() != nil {
 		return i, fmt.Errorf("the provider did not start machine %s within %s: %w", spec.Machine, startTimeout, provider.ErrTransient)
 	}
@@ -141,7 +142,8 @@ func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 // waits for the operator.
 //
 // isRetry is set if an earlier start has failed. The failure of a retry is not recorded if the operator has
-// resolved the earlier failure in the meantime.
+// resolved the earlier failure in the meantime. No failure is recorded for a machine that has been removed. In
+// both cases, recordFailure returns nil.
 func (l *leader) recordFailure(ctx context.Context, machine string, isRetry bool, failure error) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
@@ -202,7 +204,7 @@ func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 }
 
 // filterDue returns the planned actions that have no backoff, or whose backoff is over. It forgets a backoff
-// that is over if its action is no longer planned, since that action has succeeded.
+// that is over if its action is no longer planned. A later attempt then counts as the first.
 func (b backoffs) filterDue(planned []Action, now time.Time) (due []Action) {
 	isPlanned := map[Action]bool{}
 	for _, a := range planned {

@@ -63,7 +63,8 @@ func CheckSettings(config map[string]string) error {
 }
 
 // New returns the provider for the environment. It ignores unknown settings, which a newer version may have
-// set. It checks the other settings when it needs them.
+// set. It checks the other settings when it needs them. The error is always nil, and is there for callers
+// that create different providers in the same way.
 func New(e provider.Environment) (*Provider, error) {
 	return &Provider{
 		env:           e,
@@ -140,8 +141,8 @@ func (p *Provider) Client(instance string) (Client, error) {
 		},
 	}
 
-	if named := p.env.Config["identity"]; named != "" {
-		path, err := expandPath(named)
+	if identity := p.env.Config["identity"]; identity != "" {
+		path, err := expandPath(identity)
 		if err != nil {
 			return Client{}, err
 		}
@@ -178,7 +179,8 @@ type target struct {
 var errTarget = errors.New("want USER@HOST or USER@HOST:PORT, then optionally #SHA256:FINGERPRINT of the host's key")
 
 // parseTarget parses USER@HOST[:PORT][#FINGERPRINT]. The port is 22 if none is given. It refuses words that ssh
-// or a shell would not read as a user or a host, such as an option.
+// or a shell would not read as a user or a host, such as an option. It also refuses a fingerprint that does not
+// begin with SHA256:.
 func parseTarget(text string) (target, error) {
 	where, fingerprint, hasFingerprint := strings.Cut(text, "#")
 	user, address, hasUser := strings.Cut(where, "@")

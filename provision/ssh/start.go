@@ -31,8 +31,9 @@ type startRun struct {
 func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, format+"\n", args...) }
 
 // Start makes a host the machine, and starts the agent there. After an interruption, the next call continues on
-// the same host. If a machine's host does not answer, Start returns a transient error, and never starts the
-// machine on a different host.
+// the host that the state or the ledger records for the machine. If that host does not answer, Start returns a
+// transient error, and never starts the machine on a different host. If the operator has given up the host that the
+// state records, Start returns an error that is not transient.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -66,12 +67,13 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, hostError("start the agent on", c.target, err)
 	}
 
-	p.noteAnswer(c.target)
+	p.noteAnswer(c.target) // so that Instances does not skip the host
 	const running = true
 	return p.newInstance(c.target, spec.Machine, running), nil
 }
 
-// copyBundle copies the agent's files to the host. It copies the binary only if the host does not have it.
+// copyBundle copies the agent's files to the host. It copies the binary only if the host's copy is missing or has
+// a different digest.
 func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	b := s.bundle
 	if _, err := c.run(ctx, "prepare", noStdin, p.remoteDir(), b.tools, s.spec.Machine); err != nil {
@@ -134,9 +136,12 @@ func hostError(verb string, t target, err error) error {
 }
 
 // Stop stops the agent and all processes that its hooks have left running, and removes the environment's files
-// from the host. It does not remove packages that charms have installed. If the host's mark does not name this
-// machine, it changes nothing on the host. It returns an error if it cannot reach the host, since the agent may
-// still be running, unless the operator has given up the host.
+// and the mark from the host. It does not remove packages that charms have installed. If the host's mark does not
+// name this machine, it changes nothing on the host. In either case, it then removes the ledger's record of the
+// host.
+//
+// Stop returns an error if it cannot reach the host, since the agent may still be running. If the operator has
+// given up such a host, it only removes the record.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	t, machine, err := parseID(id)
 	if err != nil {
@@ -220,7 +225,7 @@ type bundleFile struct {
 }
 
 // newBundle returns the files that the agent on a host needs. It returns an error if other hosts cannot
-// reach the environment's store.
+// reach the environment's state.
 func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
 	// A map keeps keys that this version does not know.
 	record := map[string]any{}
@@ -289,7 +294,7 @@ func (p *Provider) packSecretKeys() ([]bundleFile, error) {
 // returns the URL with the paths of the copies of these files on the host. It returns an error if other hosts
 // cannot reach the state.
 func (p *Provider) packCredentials(stateURL string) (remoteURL string, files []bundleFile, err error) {
-	// The state is shared if it is a file in the environment's directory.
+	// Shared is set if the state is a file in the environment's directory, which other hosts do not have.
 	scheme, _, _ := strings.Cut(stateURL, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
 		return "", nil, withHints(errors.New("the model's state is on this host only, and other hosts cannot reach it"),

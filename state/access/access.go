@@ -74,7 +74,7 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // May returns nil if the identity can do the operation, in the state that the placement reads. Otherwise it
-// returns a [Refusal]. It returns the placement's error if the state could not be read.
+// returns a [Refusal]. If a rule cannot read the state, May returns an error that wraps the reader's error.
 //
 // For a Get, old is the current value, or nil if the key is absent. Agents can find out for every key with a
 // row that the key is absent. For a Put, Lease or Delete, old is the value before the operation, and new the
@@ -174,16 +174,16 @@ func (w Write) Op() Op {
 
 // MayWrite is [May] for one of the writes of a commit. The rules see all writes of the commit, since some
 // records must be written together with the list that names them. MayWrite reads the old value from the
-// placement. It also refuses a quiet write of a key that other processes watch. It allows every deletion of
-// an absent key.
+// placement. It also refuses a quiet write of a key that other processes may watch. It allows every other deletion
+// of an absent key.
 func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
 	if id.operator {
 		return nil
 	}
 
 	r, _ := find(w.Key)
-	isWatched := r != nil && !r.quiet
-	if w.Quiet && isWatched {
+	mayBeWatched := r != nil && !r.quiet
+	if w.Quiet && mayBeWatched {
 		return &Refusal{Identity: id, Op: w.Op(), Key: w.Key, Why: "a change to this key cannot be hidden from watchers"}
 	}
 
@@ -287,8 +287,8 @@ func (p *Placement) pass(key string) []byte {
 	return value
 }
 
-// read returns the value of a key. It reads the state only if it has not kept the value; isNew reports
-// whether it read the state. It records the first error, and reads nothing more after it.
+// read returns the value of a key. It reads the state only if p does not keep the value. isNew reports whether
+// this call has read the value from the state. read records the first error, and reads nothing more after it.
 func (p *Placement) read(key string) (value []byte, isNew bool) {
 	value, known := p.values[key]
 	if known || p.err != nil {
@@ -386,7 +386,8 @@ func (r *row) rule(op Op) rule {
 const maxKey = 2 << 10
 
 // find returns the row of a key and the values of its pattern's variables. It returns nil if the key has no
-// row. Only keys of printable ASCII have a row, since a backup cannot contain any others.
+// row. A key has no row if it has characters other than printable ASCII, since a backup cannot contain such a key.
+// A key with a space, or with more than maxKey bytes, has no row either.
 func find(key string) (*row, vars) {
 	isForbidden := func(c rune) bool { return c <= ' ' || c > '~' }
 	if len(key) > maxKey || strings.ContainsFunc(key, isForbidden) {

@@ -20,10 +20,10 @@ const (
 // touchesBlob allows what headsBlob allows, if the blob is touched at the current time.
 func touchesBlob(a *ask) bool { return a.touchesNow() && headsBlob(a) }
 
-// writesChunk allows a machine to write the chunks of a blob that has a head, or gets one in the same commit.
-// It can replace a chunk until the blob is complete. Otherwise a machine that knows a sum could write a wrong
-// chunk first, and keep the true writer from completing the blob. After that, it can only write the same chunk
-// again.
+// writesChunk allows a machine to write the chunks of a blob that has a head, or gets one in the same commit,
+// unless a sweep is removing the blob. Once the blob is complete, the machine can only write the same chunk again.
+// Until then, it can replace a chunk. Otherwise a machine that knows a sum could write a wrong chunk first, and
+// keep the true writer from completing the blob.
 func writesChunk(a *ask) bool {
 	head := BlobHeads + a.vars["sum"]
 	before, _ := load[blobHeadShape](a.Placement, head)

@@ -14,21 +14,21 @@ import (
 // changes returns the names of the members in which two JSON objects differ, including members that this
 // binary does not know. ok is false if one of the values is not an object.
 func changes(old, new []byte) (names []string, ok bool) {
-	var a, b map[string]json.RawMessage
-	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil {
+	var before, after map[string]json.RawMessage
+	if json.Unmarshal(old, &before) != nil || json.Unmarshal(new, &after) != nil {
 		return nil, false
 	}
-	if a == nil || b == nil { // one of the values is null
+	if before == nil || after == nil { // one of the values is null
 		return nil, false
 	}
 
-	for name := range a {
-		if !isSame(a[name], b[name]) {
+	for name := range before {
+		if !isSame(before[name], after[name]) {
 			names = append(names, name)
 		}
 	}
-	for name := range b {
-		if _, both := a[name]; !both {
+	for name := range after {
+		if _, existed := before[name]; !existed {
 			names = append(names, name)
 		}
 	}
@@ -224,7 +224,7 @@ func (a *ask) isKeptOrReduced(name string) bool {
 }
 
 // gives returns a rule that allows a counter to grow only together with the records that use its numbers. For
-// each new number, the same commit must put a key that begins with prefix and ends with the number.
+// each new number, the same commit must put a key that begins with prefix, and whose last part is the number.
 func gives(prefix string) rule {
 	return func(a *ask) bool {
 		// An absent counter counts as 0.

@@ -309,7 +309,7 @@ func newValues(w world) (all []attempt) {
 	change(m, "a binary whose name is none", `"series"`, `"tools":"../1-a","series"`)
 	change(m, "instance id once more, in other letters", `"series"`, `"Instance-ID":"i-2","series"`)
 	change(m, "a member that no binary knows", `"series"`, `"new":1,"series"`)
-	all = append(all, attempt{m, "no object", `[]`}, attempt{m, "too long", `{"message":"` + strings.Repeat("x", record) + `"}`})
+	all = append(all, attempt{m, "no object", `[]`}, attempt{m, "too long", `{"message":"` + strings.Repeat("x", medium) + `"}`})
 	change("machines/2", "another machine's status", `"running"`, `"error"`)
 
 	u := "units/wordpress/0"

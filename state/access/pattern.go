@@ -87,7 +87,8 @@ func match(pattern []segment, parts []string) (vars, bool) {
 }
 
 // take returns the value of a variable of this kind at the beginning of the parts, and how many parts it uses.
-// text is the first part without the literal before the variable. ok is false if the text has a different form.
+// text is the first part without the literal before the variable. ok is false if the parts do not begin with a
+// value of this kind.
 func (k kind) take(text string, parts []string) (value string, used int, ok bool) {
 	switch k {
 	case kindRest:

@@ -199,10 +199,10 @@ func (a *ask) hasClassicCharm() bool {
 		}
 
 		// The unit still runs the charm that it had before an upgrade. Since the unit's agent could name any
-		// charm, the charm must also be in the service's own records.
-		// The record of a charm also has the member dialect.
-		before, _ := load[serviceRecord](a.Placement, keys.Charm(u.Charm))
-		if before.Dialect == classic && a.wasCharm(serviceOf(unit), s, u.Charm) {
+		// charm, the charm must also be in the service's own records. A charm's record has a member
+		// dialect, as a service's record does.
+		oldCharm, _ := load[serviceRecord](a.Placement, keys.Charm(u.Charm))
+		if oldCharm.Dialect == classic && a.wasCharm(serviceOf(unit), s, u.Charm) {
 			return true
 		}
 	}
@@ -359,6 +359,7 @@ func (a *ask) reads(r secret.Record) bool {
 			continue
 		}
 		for _, unit := range a.unitsHere(service) {
+			// hosts leaves out dead units.
 			if a.hosts(unit) && a.unitReads(r, unit) {
 				return true
 			}

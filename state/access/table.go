@@ -17,7 +17,7 @@ import (
 // The limits of values, in bytes. They leave room for members that newer binaries add.
 const (
 	small  = 4 << 10   // an index, a head, a number
-	record = 64 << 10  // a record with a message
+	medium = 64 << 10  // a record with a message
 	large  = 128 << 10 // settings or a secret's content up to 64 KiB, a log's batch, a secret with 2,000 revisions or consumers
 	huge   = 512 << 10 // a chunk of a blob; an action with its progress and output
 )
@@ -45,15 +45,15 @@ func table() []*row {
 		{pattern: keys.PartialCopy, get: anybody, why: "only operators copy a model"},
 		{pattern: keys.Provisioner, why: "only operators and the provisioner read the provisioner's errors"},
 
-		{pattern: "presence/machine-{machine}", max: record, shape: objectOf[presenceShape], get: ownMachine, lease: presentMachine,
+		{pattern: "presence/machine-{machine}", max: medium, shape: objectOf[presenceShape], get: ownMachine, lease: presentMachine,
 			why: "a machine can use only the presence record of its own agent, and can write it only under a lease"},
-		{pattern: "presence/unit-{tag}", max: record, shape: objectOf[presenceShape], get: peer("tag"), lease: own("tag"),
+		{pattern: "presence/unit-{tag}", max: medium, shape: objectOf[presenceShape], get: peer("tag"), lease: own("tag"),
 			why: "a machine can write only the presence records of its own units, under a lease, and can read only those of units of its applications"},
-		{pattern: "claims/machine-{machine}", record: true, max: record, shape: objectOf[claimShape], get: ownMachine, watch: ownMachine, put: claims,
+		{pattern: "claims/machine-{machine}", record: true, max: medium, shape: objectOf[claimShape], get: ownMachine, watch: ownMachine, put: claims,
 			why: "a machine can use only its own claim, and each change must raise the epoch"},
 		{pattern: keys.Leader("provisioner"), get: anybody,
 			why: "provisioners use the store directly; agents can only read which provisioner leads"},
-		{pattern: "leaders/services/{service}", max: record, shape: objectOf[presenceShape], get: seesLeader, watch: service, del: resigns, lease: takesLead,
+		{pattern: "leaders/services/{service}", max: medium, shape: objectOf[presenceShape], get: seesLeader, watch: service, del: resigns, lease: takesLead,
 			why: "a machine can make only its own unit the leader of the unit's application, and only if no unit on another machine leads it"},
 		{pattern: "leaders/{rest}", why: "agents can lead only the applications of their own units"},
 
@@ -66,7 +66,7 @@ func table() []*row {
 		{pattern: "services/{service}/", watch: service, why: "a machine can watch only its own applications"},
 		{pattern: "services/{service}/config", get: service,
 			why: "only operators set the options of an application, and only its units can read them"},
-		{pattern: "services/{service}/status", max: record, shape: objectOf[statusShape], get: service, put: leads,
+		{pattern: "services/{service}/status", max: medium, shape: objectOf[statusShape], get: service, put: leads,
 			why: "only the leader sets the status of an application, and only its units can read it"},
 		{pattern: "services/{service}/upgrade", get: service, why: "only operators upgrade an application, and only its units can read the upgrade"},
 		{pattern: "services/{service}/leader-settings", max: large, shape: objectOf[settingsShape], get: service, put: refers(leads),
@@ -75,27 +75,27 @@ func table() []*row {
 			why: "a machine without classic charms can list only the relations of its own applications"},
 		{pattern: "services/{service}/relations/{relation}", get: seesRelations,
 			why: "only operators add relations; a machine without classic charms can read only those of its own applications"},
-		{pattern: "services/{service}/secrets", record: true, max: record, shape: objectOf[secretIndex], get: service, put: listsServiceSecrets,
+		{pattern: "services/{service}/secrets", record: true, max: medium, shape: objectOf[secretIndex], get: service, put: listsServiceSecrets,
 			why: "only the leader lists the secrets that it creates for an application, and only operators list the secrets that they grant to it"},
 
-		{pattern: "units/{unit}", record: true, max: record, shape: objectOf[unitShape], get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
+		{pattern: "units/{unit}", record: true, max: medium, shape: objectOf[unitShape], get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
 			why: "a machine can change only the charm, status and workload of its own units, and clear their resolved marks; it can mark only a dying unit as dead, and only a subordinate that no relation holds as dying"},
 		{pattern: "units/{service}/", list: seesUnits,
 			why: "a machine can list only the units of its own applications and of related applications"},
 		{pattern: "units/{unit}/", watch: unitOrGone("unit"), why: "a machine can watch only the records of its own units"},
-		{pattern: "units/{unit}/ports", max: record, shape: listOf[portShape], get: own("unit"), put: unit("unit"), del: unit("unit"),
+		{pattern: "units/{unit}/ports", max: medium, shape: listOf[portShape], get: own("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a unit can open and close only its own ports"},
 		{pattern: "units/{unit}/actions", max: small, shape: objectOf[queueShape], get: own("unit"), put: listsActions,
 			why: "a machine can change only the action lists of its own units, and can add only a unit's own actions to its list"},
 		{pattern: "units/{unit}/debug", get: own("unit"), del: unit("unit"),
 			why: "only operators start debug sessions; a machine can end only the sessions of its own units"},
-		{pattern: "units/{unit}/secrets", record: true, max: record, shape: objectOf[secretIndex], get: seesSecrets, put: listsSecrets,
+		{pattern: "units/{unit}/secrets", record: true, max: medium, shape: objectOf[secretIndex], get: seesSecrets, put: listsSecrets,
 			why: "a unit can list only the secrets that it creates or reads; an owner can change the list of another unit only to drop a secret that it removes"},
-		{pattern: "units/{unit}/storage", max: record, shape: listOf[string], get: own("unit"), put: listsStorage, del: listsStorage,
+		{pattern: "units/{unit}/storage", max: medium, shape: listOf[string], get: own("unit"), put: listsStorage, del: listsStorage,
 			why: "a machine can use only the storage lists of its own units, and a list must name exactly the storage that its unit has"},
 		{pattern: "units/{unit}/state", max: large, shape: objectOf[settingsShape], get: own("unit"), put: refers(unit("unit")),
 			why: "a machine can read and write only the state of its own units"},
-		{pattern: "units/{unit}/restored", max: record, shape: objectOf[restoredShape], get: own("unit"), put: replaces("unit"), del: unit("unit"),
+		{pattern: "units/{unit}/restored", max: medium, shape: objectOf[restoredShape], get: own("unit"), put: replaces("unit"), del: unit("unit"),
 			why: "only the agent of a restored unit records how the unit's directory differs from the backup"},
 
 		{pattern: "actions/{n}", record: true, max: huge, shape: objectOf[actionShape], get: action, watch: action, put: refers(runsAction), del: forgetsAction,
@@ -111,10 +111,10 @@ func table() []*row {
 		{pattern: "storage/{storage}", record: true, max: small, shape: objectOf[storageShape], get: storageHere, watch: storageHere, put: changesStorage, del: endsStorage,
 			why: "a machine can create, bind, release and remove only storage that is on it, for its own units"},
 
-		{pattern: "machines/{machine}", record: true, max: record, shape: objectOf[machineShape], get: ownMachine, watch: ownMachine, put: changesMachine,
+		{pattern: "machines/{machine}", record: true, max: medium, shape: objectOf[machineShape], get: ownMachine, watch: ownMachine, put: changesMachine,
 			why: "in its own record, a machine can only add missing addresses, change its binary, set its status to running, clear an error, and mark itself as dead once it is dying"},
 		{pattern: "machines/{machine}/", watch: ownMachine, why: "a machine can watch only its own records"},
-		{pattern: "machines/{machine}/storage", max: record, shape: objectOf[machineStorageShape], get: ownMachine, put: listsMachineStorage, del: listsMachineStorage,
+		{pattern: "machines/{machine}/storage", max: medium, shape: objectOf[machineStorageShape], get: ownMachine, put: listsMachineStorage, del: listsMachineStorage,
 			why: "a machine can use only its own list of storage, and the list must name exactly the storage on the machine"},
 		{pattern: "machines/{machine}/units/", list: ownMachine, why: "a machine can list only its own units"},
 		{pattern: "machines/{machine}/units/{unit}", get: ownMachine,
@@ -138,11 +138,11 @@ func table() []*row {
 			why: "only the leader writes its application's settings; only the leader, units at the other end and units in a peer relation can read them"},
 
 		{pattern: "uniters/{unit}/", list: unitOrGone("unit"), why: "a machine can use only the records of its own units' agents"},
-		{pattern: "uniters/{unit}/op", max: record, shape: objectOf[opShape], get: own("unit"), put: unit("unit"), del: unit("unit"),
+		{pattern: "uniters/{unit}/op", max: medium, shape: objectOf[opShape], get: own("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a machine can use only the records of its own units' agents"},
-		{pattern: "uniters/{unit}/workflow", max: record, shape: objectOf[workflowShape], get: own("unit"), put: progresses,
+		{pattern: "uniters/{unit}/workflow", max: medium, shape: objectOf[workflowShape], get: own("unit"), put: progresses,
 			why: "a machine can use only the records of its own units' agents; an installed unit cannot become uninstalled, since its machine would then count as unused"},
-		{pattern: "uniters/{unit}/relations/{relation}", max: record, shape: objectOf[relationStateShape], get: own("unit"), put: tracksRelation, del: unit("unit"),
+		{pattern: "uniters/{unit}/relations/{relation}", max: medium, shape: objectOf[relationStateShape], get: own("unit"), put: tracksRelation, del: unit("unit"),
 			why: "a machine can use only the records of its own units' agents, and can add a record only for a relation of the unit's application"},
 		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, shape: objectOf[memberStateShape], get: own("unit"), put: tracksMember, del: unit("unit"),
 			why: "a machine can use only the records of its own units' agents, and can add a record only for a unit of an application in the relation"},
@@ -151,7 +151,7 @@ func table() []*row {
 
 		{pattern: "history/{unit}/", list: unitOrGone("unit"),
 			why: "a machine can list only the hook history of its own units"},
-		{pattern: "history/{unit}/{slot}", max: record, shape: objectOf[hookRunShape], get: own("unit"), put: notesHook,
+		{pattern: "history/{unit}/{slot}", max: medium, shape: objectOf[hookRunShape], get: own("unit"), put: notesHook,
 			why: "a machine can record only hooks of its own units, each in the slot of its number, and can replace only the record of an older hook"},
 
 		{pattern: "logs/machine-{machine}", max: small, shape: objectOf[logHeadShape], get: ownMachine, put: logsHead,
@@ -327,13 +327,13 @@ func seesUnits(a *ask) bool {
 }
 
 // changesUnit reports whether the machine can write this unit's record: change its charm, status and
-// workload, clear the operator's answers, and end the unit. It can end a unit that is dying, and a
-// subordinate that no relation holds.
+// workload, clear its resolved marks, and advance its life. A dying unit can become dead, and an alive
+// subordinate that no relation holds can become dying.
 func changesUnit(a *ask) bool {
 	name := a.vars["unit"]
 	u, _ := decode[unitRecord](a.new)
 
-	mayEnd := func(before, after string) bool {
+	mayAdvance := func(before, after string) bool {
 		switch {
 		case before == dying && after == dead:
 			return true
@@ -343,13 +343,14 @@ func changesUnit(a *ask) bool {
 		return false
 	}
 
+	// The member active-with is the charm that the unit ran when it last set the status active.
 	return a.hosts(name) &&
 		a.changesOnly("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
 		a.areKeptOrCleared("resolved") &&
 		a.isKeptOrReduced("resolved-relations") &&
 		a.isKeptOr("charm", func(before, after string) bool { return a.deploys(serviceOf(name), before, after) }) &&
 		a.isKeptOr("active-with", func(_, after string) bool { return after == u.Charm }) &&
-		a.isKeptOr("life", mayEnd)
+		a.isKeptOr("life", mayAdvance)
 }
 
 // deploys reports whether a unit can change from one charm to another, given by the URLs before and after. It
@@ -369,7 +370,8 @@ func (a *ask) deploys(service, before, after string) bool {
 	return before != s.Charm && (after == mark.Before || after == mark.Charm)
 }
 
-// isHeld reports whether an alive relation of container scope holds a subordinate to its principal.
+// isHeld reports whether a relation holds a subordinate to its principal: an alive relation of container scope
+// between their services.
 func (a *ask) isHeld(unit, principal string) bool {
 	prefix := keys.ServiceRelations(serviceOf(unit))
 	for key, value := range a.list(prefix) {
@@ -388,8 +390,8 @@ func (a *ask) isHeld(unit, principal string) bool {
 // seesSecrets allows the unit's machine, and machines that manage a secret which the unit has read.
 func seesSecrets(a *ask) bool { return a.has(a.vars["unit"]) || a.isReadBy(a.vars["unit"]) }
 
-// listsSecrets reports whether the machine can write this unit's list of secrets: as the unit's machine, or
-// to remove a secret from the list as its manager.
+// listsSecrets reports whether the machine can write this unit's list of secrets. A machine that does not host
+// the unit can only drop secrets that it manages and that the commit removes.
 func listsSecrets(a *ask) bool {
 	name := a.vars["unit"]
 	before, _ := decode[secretIndex](a.old)
@@ -484,7 +486,8 @@ func (a *ask) isOnMachine(machine, id string) bool {
 const maxQueue = 64
 
 // listsActions allows the unit's machine to change the unit's lists of actions. The machine can add only the
-// unit's own actions, since the oldest ended actions in a list are removed when later actions end.
+// unit's own actions, since the oldest ended actions in a list are removed when later actions end. No list can grow
+// above maxQueue actions.
 func listsActions(a *ask) bool {
 	before, _ := decode[queueShape](a.old)
 	after, ok := decode[queueShape](a.new)
@@ -623,8 +626,9 @@ func (a *ask) isOwnerHere(r secret.Record) bool {
 // maxGrants limits a secret's grants. It allows one for each relation of a large application.
 const maxGrants = 512
 
-// grantsRelatedOnly reports whether all new grants are to the other end of the owner's relations. A grant for a
-// relation that is gone has no effect.
+// grantsRelatedOnly reports whether each new grant is for a service, or one of its units, in a relation with the
+// owner's service. It accepts a relation that does not exist, since a grant is valid only while its relation exists.
+// It returns false if the number of grants grows above maxGrants.
 func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 	if len(is.Grants) > max(maxGrants, len(was.Grants)) {
 		return false
@@ -639,8 +643,8 @@ func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 		}
 
 		isBetween := r.has(owner) && r.has(g.Service)
-		isOfOtherUnit := g.Unit != "" && serviceOf(g.Unit) != g.Service
-		return exists && !isBetween || isOfOtherUnit
+		hasOtherUnit := g.Unit != "" && serviceOf(g.Unit) != g.Service // a unit of a different service
+		return exists && !isBetween || hasOtherUnit
 	}
 	return !slices.ContainsFunc(added(was.Grants, is.Grants), isForbidden)
 }
@@ -873,8 +877,8 @@ func relationOrGone(a *ask) bool {
 	return a.isIn(id) || a.isRelationGone(id) || a.hasClassicCharm()
 }
 
-// entersRelation allows a machine to make a unit on it a member of a relation of the unit's service, with the
-// unit's true principal. For a member, it can only change the version.
+// entersRelation allows a machine to make a unit on it a member of a relation of the unit's service. If the member's
+// record names a principal, that must be the unit's true one. For a member, the machine can only change the version.
 func entersRelation(a *ask) bool {
 	name := a.vars["member"]
 	is, ok := decode[memberRecord](a.new)
@@ -891,7 +895,7 @@ func entersRelation(a *ask) bool {
 		return false
 	}
 
-	// A unit that is not a subordinate is its own principal. Outside of container scope, there is none.
+	// A unit that is not a subordinate is its own principal. Outside of container scope, the record names none.
 	principal := cmp.Or(u.Principal, name)
 	return is.Principal == "" || is.Principal == principal
 }
@@ -929,7 +933,7 @@ func writesSettings(a *ask) bool {
 }
 
 // readsApp allows machines with a unit of the service at the other end, and the machine of the leader. In a
-// peer relation, it allows machines with any unit of the service.
+// peer relation, it allows machines with any unit of the service. It allows none if the relation does not exist.
 func readsApp(a *ask) bool {
 	s := a.vars["service"]
 	r, exists := a.relation(a.vars["relation"])
@@ -1014,7 +1018,7 @@ func logsNext(a *ask) bool {
 		return false
 	}
 
-	// Each batch has only one key, with the number in ten digits.
+	// Each batch has only one key, with the number in ten digits or more.
 	head, _ := load[logHead](a.Placement, keys.LogHead(source))
 	seq, err := strconv.ParseInt(a.vars["seq"], 10, 64)
 	if err != nil || fmt.Sprintf("%010d", seq) != a.vars["seq"] {
@@ -1055,7 +1059,7 @@ func dropsOldest(a *ask) bool {
 func requests(a *ask) bool {
 	name := a.vars["unit"]
 	kind, relation, _ := strings.Cut(a.vars["what"], "-")
-	is, _ := decode[requestShape](a.new) // the row's shape has checked that it decodes
+	is, _ := decode[requestShape](a.new) // May has checked that it decodes
 	switch {
 	case !a.has(name) || is.Kind != kind:
 		return false
@@ -1077,7 +1081,8 @@ func requests(a *ask) bool {
 const maxBlob = 64 << 20
 
 // headsBlob allows a machine to begin, complete or touch a blob. It can correct the recorded size of a blob
-// that is not complete. It can complete a blob only if the chunks have the blob's sum.
+// that is not complete. It can complete a blob only if the chunks have the blob's sum and size, and the commit
+// completes no other blob.
 func headsBlob(a *ask) bool {
 	before, _ := decode[blobHead](a.old)
 	after, ok := decode[blobHead](a.new)

@@ -40,7 +40,7 @@ func Add(tx *state.Tx, a Action, now time.Time) (Action, error) {
 			return Action{}, err
 		}
 	}
-	if err := check(a); err != nil {
+	if err := checkRequest(a); err != nil {
 		return Action{}, err
 	}
 
@@ -70,8 +70,8 @@ func completeParameters(v *state.View, a Action) (map[string]any, error) {
 	return completed, nil
 }
 
-// check returns an error if the action is too large, or has text that is not UTF-8.
-func check(a Action) error {
+// checkRequest returns an error if the action is too large, or has text that is not UTF-8.
+func checkRequest(a Action) error {
 	data, err := keyspace.Encode("action", a)
 	if err != nil {
 		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
@@ -199,8 +199,9 @@ func Start(tx *state.Tx, id int, run string, now time.Time) error {
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// Log adds a line to the progress of a running action. It drops the oldest lines beyond maxProgressLines and
-// maxProgressBytes. It does nothing if the action is not running.
+// Log adds a line to the progress of a running action, truncated to maxProgressLineBytes. It drops the oldest lines
+// beyond maxProgressLines and maxProgressBytes. It does nothing if the action is not running, and returns
+// [state.ErrNotFound] if there is no such action.
 func Log(tx *state.Tx, id int, line Line) error {
 	a, err := Get(tx.View, id)
 	if err != nil {
@@ -228,7 +229,7 @@ func Log(tx *state.Tx, id int, line Line) error {
 }
 
 // End records the end of an action. It also removes the unit's oldest ended actions beyond maxEnded. It does
-// nothing if the action has already ended or does not exist.
+// nothing if the action has already ended or does not exist, or if its unit is gone.
 func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error {
 	a, err := Get(tx.View, id)
 	if err != nil {
@@ -266,9 +267,9 @@ func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error 
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// forgetOldest removes the unit's oldest ended actions beyond maxEnded from the queue, and removes their
-// records. If there are many, it removes only as many as fit in one transaction. It keeps records that do not
-// belong to an ended action of the unit, and records that are damaged.
+// forgetOldest removes the unit's oldest ended actions beyond maxEnded from q, which the caller must write, and
+// removes their records. If there are many, it removes only as many as fit in one transaction. It keeps records
+// that do not belong to an ended action of the unit, and records that are damaged.
 func forgetOldest(tx *state.Tx, unit string, q *queue) error {
 	surplus := max(len(q.Ended)-maxEnded, 0)
 	n := min(surplus, keyspace.MaxRemovedKeys)

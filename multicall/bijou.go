@@ -36,8 +36,8 @@ type bijouCommands struct {
 	TourServer site.Command    `cmd:"" hidden:"" help:"Run the services of the example charms; their hooks call this."`
 }
 
-// runBijou runs one of bijou's own commands, or an applet, and returns the exit code. Without arguments it prints
-// the help.
+// runBijou runs one of bijou's own commands, or an applet, and returns the exit code. It also answers --list, and
+// a shell's call for completions. Without arguments it prints the help.
 func runBijou(c applet.Call) int {
 	if len(c.Args) == 0 {
 		c.Args = []string{"help"}
@@ -90,6 +90,7 @@ func runOwnCommand(c applet.Call) int {
 	}
 
 	err = parsed.Run(&c, c.Streams)
+	// An exitCode has already been reported.
 	if code := new(exitCode); errors.As(err, code) {
 		return int(*code)
 	}
@@ -126,7 +127,8 @@ func (c completionCmd) Run(s console.Streams) error {
 }
 
 // complete prints the words that can complete the last word of a command line. If the first word is complete and names
-// an applet, that applet completes the line. Otherwise complete prints the matching applets and bijou's own commands.
+// an applet, that applet completes the line. Otherwise bijou's own commands complete the line. For the first word,
+// complete also prints the matching applets.
 func complete(c applet.Call) int {
 	words := c.Args[1:]
 	if len(words) > 1 && Has(words[0]) {
@@ -142,7 +144,7 @@ func complete(c applet.Call) int {
 		}
 	}
 
-	// The parser answers console.CompleteOption with bijou's own commands.
+	// c.Args begins with console.CompleteOption, which the parser answers.
 	return runOwnCommand(c)
 }
 
@@ -181,7 +183,8 @@ type helpCmd struct {
 	Applet string `arg:"" optional:"" help:"The applet to explain."`
 }
 
-// Run prints the applet's own --help, or the table of all applets.
+// Run prints the --help of the applet, or of bijou's own command, that h.Applet names. If h.Applet is "", it prints
+// the overview. For an unknown name, it prints an error with a hint.
 func (h helpCmd) Run(c *applet.Call) error {
 	if h.Applet == "" {
 		return printOverview(c.Streams)
@@ -212,8 +215,8 @@ func exitWith(code int) error {
 	return exitCode(code)
 }
 
-// printOverview prints bijou's commands and the applets, each with a line of help. Of the hook tools that are not
-// supported it prints only the names.
+// printOverview prints bijou's version and help, a choice of its commands, and the applets, each with a line of
+// help. Of the hook tools that are not supported it prints only the names.
 func printOverview(s console.Streams) error {
 	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouCommand().HelpText("bijou"))
 	commands := console.NewTable("COMMAND", "")
@@ -233,7 +236,7 @@ func printOverview(s console.Streams) error {
 		}
 
 		summary := a.Summary
-		if summary == "" {
+		if summary == "" { // a hook tool, whose manual contains it
 			summary = tools.Summary(a.Name)
 		}
 		applets.Add(console.Plain, a.Name, summary)

@@ -76,7 +76,8 @@ type deployOption struct {
 	words       []string // the option and its value as they are given
 }
 
-// parseDeploy separates the arguments of `juju deploy` into names and options with their values.
+// parseDeploy separates the arguments of `juju deploy` into names and options with their values. The name of an
+// option such as -n2 includes the value.
 func parseDeploy(words []string) (d deployWords) {
 	for i := 0; i < len(words); i++ {
 		if !strings.HasPrefix(words[i], "-") {
@@ -146,12 +147,13 @@ func findWishes(lines string) (wishes []storeWish) {
 	return wishes
 }
 
-// scriptWords splits a script's line into words, without quotes and without its comment. Spaces between
-// quotes belong to a word.
+// scriptWords splits a script's line into words, without single quotes and without its comment. Spaces and #
+// between quotes belong to a word.
 func scriptWords(line string) (words []string) {
 	word := ""
 	inWord := false // an empty word between quotes is also a word
 	inQuotes := false
+	// The added line end ends the last word.
 	for _, r := range line + "\n" {
 		switch {
 		case r == '\'':
@@ -176,9 +178,10 @@ func scriptWords(line string) (words []string) {
 	return words
 }
 
-// fetchCharms downloads the store's charms that the scripts deploy, since scripts have no network. It writes
-// new pins to the file of pins, so that the next run gets the same releases. It returns the directories of
-// the charms, by wish, or nil if the scripts deploy no charm of the store.
+// fetchCharms fetches the store's charms that the scripts deploy, since scripts have no network by default. It
+// fetches the pinned release of a charm, or the store's current one if none is pinned or --repin is set. It
+// writes new pins to the file of pins, so that the next run gets the same releases. It returns the directories
+// of the charms, by the texts of the wishes, or nil if the scripts deploy no charm of the store.
 func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, error) {
 	wishes, err := readWishes(scripts)
 	if err != nil {
@@ -222,7 +225,7 @@ func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, er
 	return folders, osutil.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// readWishes returns the charms of the store that the scripts deploy, by their text.
+// readWishes returns the charms of the store that the scripts deploy. The keys are the texts of the wishes.
 func readWishes(scripts []string) (map[string]storeWish, error) {
 	wishes := map[string]storeWish{}
 	for _, file := range scripts {
@@ -230,6 +233,7 @@ func readWishes(scripts []string) (map[string]storeWish, error) {
 		if err != nil {
 			return nil, err
 		}
+		// The comment of a txtar archive contains the script's commands.
 		for _, w := range findWishes(string(archive.Comment)) {
 			wishes[w.String()] = w
 		}
@@ -276,9 +280,9 @@ func decodeFolders(text string) (folders map[string]string, err error) {
 }
 
 // fetchCharm returns the release that the wish names, as a pin, and the directory that contains the charm
-// with its resources. If isPinned is set, this is the release pinned, and an error if the store no longer has
-// the same file. Otherwise it is the store's current release. fetchCharm downloads only files that the cache
-// does not have.
+// with its resources. If isPinned is set, this is the pinned release, and fetchCharm downloads it only if the
+// cache does not have it. It returns an error if the store then has a different file for the charm's revision.
+// If isPinned is not set, fetchCharm downloads the release that the store has now for the wish.
 func (a *author) fetchCharm(w storeWish, pinned pin, isPinned bool) (fetched pin, folder string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -295,6 +299,7 @@ func (a *author) fetchCharm(w storeWish, pinned pin, isPinned bool) (fetched pin
 		if isCached(folder, pinned) {
 			return pinned, folder, nil
 		}
+		// The wish's channel is left out, since juju download refuses a channel beside a revision.
 		w = storeWish{name: w.name, revision: strconv.Itoa(pinned.Revision)}
 		resources = pinned.Resources
 	}
@@ -319,6 +324,7 @@ func (a *author) fetchCharm(w storeWish, pinned pin, isPinned bool) (fetched pin
 	}
 
 	folder = filepath.Join(cache, folderName(w.name, fetched))
+	// Rename does not replace the directory of an earlier download.
 	if err := os.RemoveAll(folder); err != nil {
 		return fetched, "", err
 	}
@@ -385,6 +391,7 @@ func findArchive(folder string) (path, sum string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	// The file of a bundle ends with .bundle.
 	if len(names) != 1 {
 		return "", "", errors.New("it is not a charm")
 	}
@@ -431,8 +438,9 @@ func (j storeJuju) Run(s *script.State, args ...string) (script.WaitFunc, error)
 }
 
 // replace returns the arguments of juju deploy with the charm's file instead of its name, if the charm was
-// fetched from the store. It keeps the service's name. For each fetched resource that the arguments do not
-// give, it adds the fetched file. It returns all other arguments of juju unchanged.
+// fetched from the store. It keeps the service's name, and drops --channel and --revision. It moves the other
+// options behind the names. For each fetched resource that the arguments do not give, it adds the fetched
+// file. If args do not deploy a fetched charm, replace returns them unchanged.
 func (j storeJuju) replace(args []string) []string {
 	if len(args) < 2 || args[0] != "deploy" {
 		return args

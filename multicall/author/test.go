@@ -50,8 +50,9 @@ const probe = "probe"
 // otherSeries is part of a script's output if deploy has refused a charm because of its series.
 const otherSeries = "but machines of this model have "
 
-// Run runs the scripts in parallel, each in a separate process, and returns an error that names the scripts
-// that have failed. In the process of a script, Run runs that script.
+// Run runs the scripts in parallel, each in a separate process, and prints their results. With --coverage, it
+// also prints which parts of the charm no script has touched. It returns an error that names the scripts that
+// have failed. In the process of a script, Run runs that script.
 func (c testCmd) Run(a *author) error {
 	isScriptProcess := c.Script != ""
 	if isScriptProcess {
@@ -93,7 +94,7 @@ func (c testCmd) Run(a *author) error {
 }
 
 // prepare checks the options, and sets those that depend on this host and on the scripts: OnHost, Force and
-// Fetched. It returns the paths of the scripts to run.
+// Fetched. It also makes Dir an absolute path. It returns the paths of the scripts to run.
 func (c *testCmd) prepare(a *author) (scripts []string, err error) {
 	if c.Timeout <= 0 {
 		return nil, console.Usage(fmt.Errorf("--timeout must be greater than 0, not %s", c.Timeout))
@@ -109,7 +110,7 @@ func (c *testCmd) prepare(a *author) (scripts []string, err error) {
 	if err := c.chooseIsolation(a); err != nil {
 		return nil, err
 	}
-	if err := c.takeDefault(); err != nil { // may set Force
+	if err := c.takeDefaultForce(); err != nil {
 		return nil, err
 	}
 
@@ -148,6 +149,7 @@ func (c testCmd) runScripts(a *author, scripts []string) scriptResults {
 			// The lock also protects results.
 			printing.Lock()
 			defer printing.Unlock()
+			// takeTouched returns the output without the report of touched parts.
 			out = results.touched.takeTouched(out)
 			if err != nil {
 				result = "FAIL"
@@ -185,10 +187,10 @@ func findPackages(dir string) (string, error) {
 	return dir, nil
 }
 
-// takeDefault sets Force if new environments on this host accept charms for other series by default. The
+// takeDefaultForce sets Force if new environments on this host accept charms for other series by default. The
 // environments of scripts do not have these defaults, since each script has its own directory of
 // environments.
-func (c *testCmd) takeDefault() error {
+func (c *testCmd) takeDefaultForce() error {
 	h, err := home.Find()
 	if err != nil {
 		return err
@@ -202,10 +204,10 @@ func (c *testCmd) takeDefault() error {
 	return nil
 }
 
-// chooseIsolation finds out, once for all scripts, whether this host can isolate hooks. If the host can, it
-// prints the files that hooks cannot see. If the host cannot, it returns an error for root. For other users
-// it sets OnHost, and warns that hooks can change everything that the user can change. It also returns an
-// error for --state if hooks have no network.
+// chooseIsolation finds out, once for all scripts, whether this host can isolate hooks, unless --on-host is
+// set. If the host can, it prints the files that hooks cannot see. If the host cannot, it returns an error for
+// root. For other users it sets OnHost, and warns that hooks can change everything that the user can change.
+// It also returns an error for --state if hooks have no network.
 func (c *testCmd) chooseIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
 		return console.Hint(
@@ -273,8 +275,8 @@ func (c *testCmd) findScripts() ([]string, error) {
 }
 
 // startScript runs one script in a new process of this binary, and returns the output, including that of a
-// script that fails. With --shell, the process uses this process's stdin, stdout and stderr instead. The
-// process gets a temporary directory, which is removed afterwards.
+// script that fails. With --shell, the process uses this process's stdin, stdout and stderr instead, unless it
+// runs the probe. The process gets a temporary directory, which is removed afterwards.
 func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "charm-test-")
 	if err != nil {

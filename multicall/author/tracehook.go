@@ -31,9 +31,9 @@ var tracedLine = sync.OnceValue(func() *regexp.Regexp {
 
 // traceHook runs a failed hook of a unit again with a trace. It returns the place in the charm where the hook
 // ended, as FILE:LINE, and the command at this place. The argument failure is the reason of the first run's
-// failure. traceHook returns "" for both results if the hook is not a shell script, or does not fail for the
-// same reason. With --on-host or --shell it does not run the hook, since the user may look at the results of
-// the first run.
+// failure, such as "exit code 1". traceHook returns "" for both results if it cannot trace the hook. This is
+// also the case if the hook is not a shell script, or does not fail for the same reason. With --on-host or
+// --shell it does not run the hook, since the user may look at the results of the first run.
 func (r *scriptRun) traceHook(ctx context.Context, unit, hook, failure string) (place, command string) {
 	dir := charmDirOf(unit)
 	if r.OnHost || r.Shell || dir == "" {
@@ -62,6 +62,7 @@ func (r *scriptRun) traceHook(ctx context.Context, unit, hook, failure string) (
 	cmd := exec.CommandContext(ctx, "juju", append(args, file)...)
 	cmd.Dir = dir
 	cmd.Env = r.environ
+	// A process that the hook leaves running can keep the output open.
 	cmd.WaitDelay = time.Second
 	// An error is expected, since the hook fails.
 	out, _ := cmd.CombinedOutput()
@@ -115,6 +116,7 @@ func (r *scriptRun) traceRelationHook(
 
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		outcomes := outcomesOf(unit, hook)
+		// The file exists only after a traced run has begun.
 		traceText, _ := os.ReadFile(trace)
 		// If a run has ended without a trace, it had begun before this function added the trace.
 		hasEnded := len(outcomes) != earlierRuns && len(traceText) > 0
@@ -166,7 +168,7 @@ func charmDirOf(unit string) string {
 }
 
 // shellOptions returns the options with which a script's first line calls a shell. The result isShell is
-// false if the line calls a different program.
+// false if the first line does not call sh, bash or dash, or if the file cannot be read.
 func shellOptions(file string) (options []string, isShell bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {

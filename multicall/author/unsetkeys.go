@@ -14,8 +14,9 @@ import (
 
 // describeUnsetKeys returns a line for each setting that a hook of the charm reads, and that the other side
 // of the hook's relation has not written. The key of such a setting may be misspelt, or the other side may
-// write the setting later. Therefore this is useful only if the script has failed. It returns nil if it
-// cannot read the charm.
+// write the setting later. Therefore this is useful only if the script has failed. The argument journal is the
+// result of formatJournal. describeUnsetKeys returns nil if it cannot read the charm, and leaves out units whose
+// state it cannot read.
 func (r *scriptRun) describeUnsetKeys(ctx context.Context, journal string) (lines []string) {
 	reads, err := proof.Reads(r.work, r.parts.Rules)
 	if err != nil || len(reads) == 0 {
@@ -39,7 +40,7 @@ func (r *scriptRun) describeUnsetKeys(ctx context.Context, journal string) (line
 }
 
 // unsetKeys is describeUnsetKeys for one unit. It considers only hooks in the journal, and only relations in
-// which the other side has written other settings than its addresses.
+// which the other side has written other settings than its addresses. It leaves out reads of addresses.
 func unsetKeys(unit string, relations []status.RelationDetail, reads []proof.Read, journal string) (lines []string) {
 	for _, rel := range relations {
 		settings := settingsOfOtherSide(rel)
@@ -50,6 +51,7 @@ func unsetKeys(unit string, relations []status.RelationDetail, reads []proof.Rea
 
 		hasRun := func(hook string) bool {
 			isOfRelation := strings.HasPrefix(hook, rel.Endpoint+"-relation-")
+			// A line of the journal begins with the unit and the hook.
 			return isOfRelation && strings.Contains("\n"+journal, "\n"+unit+" "+hook+" ")
 		}
 		for _, read := range reads {

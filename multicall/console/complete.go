@@ -119,7 +119,7 @@ func listCommands(node *kong.Node) (found []candidate) {
 }
 
 // values returns the candidates for a flag's or positional argument's value: the words of its enum or,
-// without an enum, the names that c.Names finds in an environment.
+// without an enum, the names that c.Names returns.
 func (c Command) values(trace *kong.Context, node *kong.Node, v *kong.Value) (found []candidate) {
 	flags := map[string]string{}
 	for _, p := range trace.Path {

@@ -58,9 +58,10 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error with its hints, and returns the exit code: 2 for wrong usage, otherwise the code that
-// [Exit] has given to the error, or 1. If no hint was added with [Hint], it prints the hint that the error's type
-// has. For nil and ErrHelped it prints nothing and returns 0. For an error without a text it prints nothing.
+// Report prints the error with its hints, each once, and returns the exit code: 2 for wrong usage, otherwise the
+// code that [Exit] has given to the error, or 1. If no hint was added with [Hint], it prints the hint of the error's
+// own type, or the hint for a disk error. For nil and ErrHelped it prints nothing and returns 0. For an error without
+// a text it prints nothing, and returns the code of Exit, or 1.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
@@ -128,7 +129,7 @@ func ownHint(err error) string {
 }
 
 // Caller returns the calling user for records, as USER@HOST. For root, it returns the user who called sudo, if any, as
-// USER@HOST (sudo). For all other users it ignores SUDO_USER.
+// USER@HOST (sudo). For all other users it ignores SUDO_USER. If the user's name is unknown, USER is "uid N".
 func Caller() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	suffix := ""
@@ -191,10 +192,10 @@ func isSlip(a, b string, edits int) bool {
 	return edits <= min(most, length/3)
 }
 
-// editDistance returns the smallest number of edits that change a into b. An edit inserts, deletes or replaces a letter,
-// or swaps two adjacent letters (optimal string alignment).
+// editDistance returns the smallest number of edits that change a into b. An edit inserts, deletes or replaces a byte,
+// or swaps two adjacent bytes (optimal string alignment).
 func editDistance(a, b string) int {
-	// rows[i][j] is the distance between the first i letters of a and the first j letters of b.
+	// rows[i][j] is the distance between the first i bytes of a and the first j bytes of b.
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

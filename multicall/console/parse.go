@@ -43,8 +43,8 @@ type Command struct {
 	Unneeded []Unneeded
 }
 
-// HelpText returns the help of a command, by a name such as juju, deploy or config/set. It returns "" if the command
-// has none.
+// HelpText returns the help of a command, by a name such as juju, deploy or config/set. It inserts the texts of
+// c.Inserts. It returns "" if the command has no help.
 func (c Command) HelpText(name string) string {
 	if c.Help == nil {
 		return ""
@@ -55,8 +55,8 @@ func (c Command) HelpText(name string) string {
 	}
 
 	text := strings.TrimSuffix(string(data), "\n")
-	for name, insert := range c.Inserts {
-		if mark := "{{" + name + "}}"; strings.Contains(text, mark) {
+	for insertName, insert := range c.Inserts {
+		if mark := "{{" + insertName + "}}"; strings.Contains(text, mark) {
 			text = strings.ReplaceAll(text, mark, strings.TrimSuffix(insert(), "\n"))
 		}
 	}
@@ -67,8 +67,9 @@ func (c Command) HelpText(name string) string {
 // exitPanic carries kong's call to exit back to Parse.
 type exitPanic int
 
-// Parse reads args into the command's grammar. It returns ErrHelped after it has answered --help or CompleteOption.
-// For wrong arguments it returns a usage error with a hint.
+// Parse reads args into the command's grammar, and prints notes about unneeded options. It returns ErrHelped after it
+// has answered --help or CompleteOption. For wrong arguments it returns a usage error, with a hint unless an argument
+// is not UTF-8.
 func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -121,7 +122,8 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	}
 
 	c.hideOption(parser, args)
-	c.addHelp(parser.Model.Node, "")
+	const noFolder = ""
+	c.addHelp(parser.Model.Node, noFolder)
 	hasOptions := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
 	// Unneeded options take a third of the time of a parse. Without an option in args, leave them out.
 	if !hasOptions {
@@ -149,12 +151,13 @@ func dashed(field string) string {
 }
 
 // commandOptions returns the options that add commands to kong's parser: the command that args call, or all commands if
-// args call none. kong examines every option of every command that it gets, which takes most of the time of a start.
+// args call none. kong examines every flag of every command that it gets, which takes most of the time of a start.
 func (c Command) commandOptions(args []string) (commands []kong.Option) {
 	if c.Commands == nil {
 		return nil
 	}
 
+	// List returns the commands in the order of the fields.
 	for i, listed := range c.List() {
 		field := reflect.TypeOf(c.Commands).Elem().Field(i)
 		target := reflect.ValueOf(c.Commands).Elem().Field(i).Addr().Interface()
@@ -262,7 +265,7 @@ func unknownCommand(parser *kong.Kong, err error) error {
 		return err
 	}
 
-	// The text is: unexpected argument WORD, did you mean "SIMILAR"?
+	// The text is: unexpected argument WORD[, did you mean "SIMILAR"?]
 	text, isUnexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
 	if !isUnexpected {
 		return err
@@ -280,7 +283,8 @@ func unknownCommand(parser *kong.Kong, err error) error {
 }
 
 // similarCommands returns the quoted names of the commands that begin with word, or that word misspells. For each such
-// command, it returns the name or, if only an alias is similar to word, the first such alias.
+// command, it returns the name or, if only an alias is similar to word, the first such alias. It leaves out hidden
+// commands.
 func similarCommands(commands []*kong.Node, word string) (similar []string) {
 	isSimilar := func(name string) bool {
 		isBeginning := word != "" && strings.HasPrefix(name, word)
@@ -319,8 +323,8 @@ const orphanPollInterval = time.Second
 
 // UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head -1`,
 // or when the parent process has ended. Without such a context, a process that has nothing to print would not
-// notice either event. If w is not a file, only the end of ctx cancels the context. The stop function frees
-// resources, and must be called.
+// notice either event. The end of ctx and stop also cancel the context. Nothing else does if w is not a file, or if
+// UntilUnread cannot create a pipe. The stop function frees resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)
@@ -328,7 +332,7 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 		return ctx, cancel
 	}
 
-	// stop closes the write end of this pipe, which ends the wait.
+	// stop closes the write end of this pipe, which ends awaitUnread.
 	stopRead, stopWrite, err := os.Pipe()
 	if err != nil {
 		return ctx, cancel // the process notices the closed pipe of w at its next write
@@ -381,18 +385,18 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 
 		// These are the elements that kong has parsed before the error.
 		elements := parseErr.Context.Path
-		list := slices.IndexFunc(elements, func(p *kong.Path) bool {
+		listIndex := slices.IndexFunc(elements, func(p *kong.Path) bool {
 			return p.Positional != nil && p.Positional.IsCumulative()
 		})
-		isOptionAfterList := list >= 0 && list < len(elements)-1
+		isOptionAfterList := listIndex >= 0 && listIndex < len(elements)-1
 		if !isOptionAfterList {
 			return parsed, err
 		}
 
 		// consumed returns how many args elements[:i+1] have consumed.
 		consumed := func(i int) int { return len(args) - len(elements[i].Remainder()) }
-		wordsAt := consumed(list - 1) // elements[0] is the program, so list is at least 1
-		optionsAt := consumed(list)
+		wordsAt := consumed(listIndex - 1) // elements[0] is the program, so listIndex is at least 1
+		optionsAt := consumed(listIndex)
 		unparsedAt := consumed(len(elements) - 1)
 
 		words := args[wordsAt:optionsAt]

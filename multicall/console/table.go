@@ -23,7 +23,7 @@ type row struct {
 	cells  []string
 	colour Colour
 	tail   string // follows the last cell if there is room
-	whole  bool   // the last cell is not cut
+	whole  bool   // the last cell is not cut to fit beside the other cells
 }
 
 // NewTable returns a table without rows.
@@ -48,8 +48,9 @@ func (t *Table) Add(colour Colour, cells ...string) {
 // NoTail is the tail of a row of AddWhole that has none.
 const NoTail = ""
 
-// AddWhole adds a row whose last cell is not cut. If the cell does not fit beside the other cells, it is written below
-// them, on several lines. The tail is a text after the last cell, which is left out if there is no room.
+// AddWhole adds a row whose last cell is not cut to fit beside the other cells. If the cell does not fit there, it is
+// written below them, on several lines. Only text beyond maxBelowLines is cut. The tail is a text after the last
+// cell, which is left out if there is no room.
 func (t *Table) AddWhole(colour Colour, tail string, cells ...string) {
 	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour, tail: text.Escape(tail), whole: true})
 }
@@ -93,9 +94,11 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 	return t.WriteIn(w, coloured, 0)
 }
 
-// WriteIn writes the table in width columns of a terminal, or with its natural width if width is 0. It cuts
-// text that does not fit, beginning with the last column. If too little of a last cell would remain, it
-// writes the cell below its row. The first column is never cut.
+// WriteIn writes the table in width columns of a terminal, or with its natural width if width is 0. It writes
+// nothing if the table has no rows. It leaves out columns as [Table.Spare] describes. Then it cuts text that
+// does not fit, beginning with the last column. If too little of the last column would remain, it writes the
+// last cells below their rows. It also writes a last cell there if the cell does not fit, and its row is from
+// [Table.AddWhole]. The first column is never cut, unless it is the only one.
 func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 	if t.Empty() {
 		return nil
@@ -159,6 +162,7 @@ func (t *Table) withoutSpare(width int) *Table {
 		widths, sum := shown.naturalWidths()
 		last := len(widths) - 1
 		excess := sum - width
+		// The last column can be cut to minLastWidth.
 		if excess <= 0 || widths[last]-excess >= minLastWidth {
 			return shown
 		}
@@ -278,7 +282,9 @@ type layout struct {
 // hasColour reports whether the row, or one of its cells, is written in a colour.
 func (l layout) hasColour(r row) bool { return l.coloured && r.colour != "" }
 
-// writeRow writes a row. If the last cell does not fit beside the other cells, it is written below them.
+// writeRow writes a row. It adds the tail only to a last cell, and only if there is room. It cuts a last cell that
+// does not fit beside the other cells. If r is whole, or if l.widths lacks the last column, it writes the cell below
+// the others instead.
 func (l layout) writeRow(b *strings.Builder, r row) {
 	if len(r.cells) < l.columns {
 		// The row has no cell in the last column.
@@ -312,8 +318,9 @@ func (l layout) writeRow(b *strings.Builder, r row) {
 	}
 }
 
-// foldBelow returns the lines of a last cell that is below its row, without indentation. Only a whole cell has several
-// lines, at most maxBelowLines, with the row's tail if that fits.
+// foldBelow returns the lines of a last cell that is below its row, without indentation. If the row is whole, the cell
+// can have maxBelowLines lines, with the row's tail if that fits. Otherwise the cell is cut to one line. An empty cell
+// has no lines.
 func (l layout) foldBelow(r row, last string) []string {
 	room := l.width - belowIndent
 	if last == "" {
@@ -335,8 +342,9 @@ func (l layout) foldBelow(r row, last string) []string {
 	return lines
 }
 
-// writeLine writes the cells of a row in one line. Colours do not count in the widths. painted is the column that has
-// the row's colour, or -1 for the whole line.
+// writeLine writes the cells of a row in one line, each cut to its column's width. It leaves out the last cell if
+// l.widths does. Colours do not count in the widths. painted is the column that has the row's colour, or -1 for the
+// whole line.
 func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	var line strings.Builder
 	gap := 0 // the spaces before the next cell that is not empty

@@ -158,8 +158,9 @@ type Progress struct {
 // NewProgress returns a progress for that stream, usually stderr. now is time.Now, except in tests.
 func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
 
-// At shows that done of total steps of the work are finished. work is the name of the work. A different name begins new
-// work. Once all steps are finished, At removes the bar.
+// At shows that done of total steps of the work are finished. If the stream can redraw its lines, At shows a bar
+// once the work has lasted for progressDelay. Otherwise it writes at most one line in each lineInterval. work is the
+// name of the work. A different name begins new work. Once all steps are finished, At removes the bar.
 func (p *Progress) At(work string, done, total int) {
 	now := p.now()
 	work = text.Escape(work)
@@ -221,8 +222,8 @@ type Screen struct {
 // NewScreen returns a screen on that stream.
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Show shows the text, unless the text equals the last text. If there is no terminal, Show writes the separator between
-// two texts.
+// Show shows the text, unless the text equals the last text. If the stream can redraw its lines, Show cuts the text to
+// the terminal's size. Otherwise it writes the separator between two texts.
 func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
 		return nil

@@ -163,6 +163,7 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 			continue
 		}
 
+		// takesValue does not contain --option=value, which already has its value.
 		wantsNext := takesValue[arg]
 		if !strings.HasPrefix(arg, "--") {
 			wantsNext = lettersWantValue(arg[1:], takesValue)

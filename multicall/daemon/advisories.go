@@ -13,6 +13,7 @@ type Adviser interface {
 
 // WhileAdvised calls f and returns its error. At the same time it queries the store's servers once for their faults, and
 // logs a warning for each fault. f does not wait for this query, and the query is cancelled when f returns.
+// WhileAdvised returns when the query has also ended.
 func WhileAdvised(ctx context.Context, store Adviser, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var query sync.WaitGroup

@@ -82,8 +82,8 @@ func (c replayCmd) testedDir() (string, error) {
 	return filepath.Dir(tests), nil
 }
 
-// readUnit runs juju to read everything that the script needs, and sets the fields of r about the unit. It
-// returns an error if the unit's history does not have the finished hook.
+// readUnit runs juju to read everything that the script needs about the unit and its service, and sets the
+// fields of r about them. It returns an error if the unit's history does not have the finished hook.
 func (c replayCmd) readUnit(a *author, r *replay) error {
 	var history []status.HookRun
 	if err := c.ask(a, &history, "hook-history", c.Unit); err != nil {
@@ -114,20 +114,22 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 	r.series = screen.Applications[r.service].Series
 	r.name = c.Unit
 	r.unit = units[c.Unit]
+	// The script must not contain secrets.
 	r.unit.HideSettings()
 
-	return c.ask(a, &r.options, "config", r.service, "--history")
+	return c.ask(a, &r.optionChanges, "config", r.service, "--history")
 }
 
-// ask runs a juju command, and decodes its JSON output into the value. If the command fails, ask prints the
+// ask runs a juju command, and decodes its JSON output into result. If the command fails, ask prints the
 // command's messages, and returns an error with its exit code.
-func (c replayCmd) ask(a *author, into any, args ...string) error {
+func (c replayCmd) ask(a *author, result any, args ...string) error {
 	args = append([]string{"juju"}, append(args, "--format", "json")...)
 	if c.Environment != "" {
 		args = append(args, "-e", c.Environment)
 	}
 
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
+	// The binary runs the applet that Args[0] names.
 	cmd.Args = args
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -143,14 +145,15 @@ func (c replayCmd) ask(a *author, into any, args ...string) error {
 	// Keep the numbers of options as they were written.
 	decoder := json.NewDecoder(bytes.NewReader(out))
 	decoder.UseNumber()
-	if err := decoder.Decode(into); err != nil {
+	if err := decoder.Decode(result); err != nil {
 		return fmt.Errorf("cannot parse the output of %s: %w", strings.Join(args, " "), err)
 	}
 
 	return nil
 }
 
-// writeNew creates a file and its directory. It returns an error with a hint if the file exists.
+// writeNew creates a file with the text, and its directory if necessary. It returns an error with a hint if the
+// file exists.
 func writeNew(path string, text []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

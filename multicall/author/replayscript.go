@@ -21,15 +21,15 @@ import (
 // replay is a hook that has run in a unit, and the script that makes the hook run again. The script is based
 // on the unit's present state, since the state at the time of the hook is not recorded.
 type replay struct {
-	meta    charm.Meta
-	name    string // the unit's name
-	service string
-	series  string            // the series of the service's machines
-	unit    status.UnitDetail // the unit's present state
-	run     status.HookRun    // the hook to replay
-	earlier []status.HookRun  // the unit's hooks before it
-	later   []status.HookRun  // the unit's hooks after it
-	options []optionChange    // the changes of the service's options, the latest first
+	meta          charm.Meta
+	name          string // the unit's name
+	service       string
+	series        string            // the series of the service's machines
+	unit          status.UnitDetail // the unit's present state
+	run           status.HookRun    // the hook to replay
+	earlier       []status.HookRun  // the unit's hooks before it
+	later         []status.HookRun  // the unit's hooks after it
+	optionChanges []optionChange    // the changes of the service's options, the latest first
 
 	commands strings.Builder // the script's commands until now
 	files    []txtar.File    // the script's files until now
@@ -47,6 +47,7 @@ type optionChange struct {
 // and checks the results. script returns an error if no script can make the hook run.
 func (r *replay) script() ([]byte, error) {
 	relation, kind := r.relationOfHook()
+	// This comes before the stubs, since it can change the unit's relations.
 	writeEvent, err := r.chooseEvent(relation, kind)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func (r *replay) writeHead() {
 		r.line("# Since this hook, a hook has made this change: %s", text.Escape(text.FirstLine(change)))
 	}
 
-	for _, change := range slices.Backward(r.options) {
+	// Write the earliest change first.
+	for _, change := range slices.Backward(r.optionChanges) {
 		if change.At.After(r.run.Started) {
 			r.line("# Since this hook, these options have been set: %s.", strings.Join(change.Options, ", "))
 		}
@@ -124,8 +126,8 @@ func (r *replay) hookAndRemote() string {
 }
 
 // settle writes a command that waits until all due hooks have run. Usually the command has its default
-// timeout. If all hooks of the unit together took long, for example because they install packages, the
-// command gets a timeout of more than three times that duration, in minutes.
+// timeout. If three times the duration of all hooks in the history is longer, for example because they install
+// packages, the command gets a timeout of more than that, in whole minutes.
 func (r *replay) settle() {
 	duration := time.Duration(0)
 	for _, run := range slices.Concat(r.earlier, []status.HookRun{r.run}, r.later) {
@@ -160,6 +162,7 @@ func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string)
 			}
 		}
 
+		// The history names no remote unit or service for created and broken.
 		service, _, _ := strings.Cut(r.run.Remote, "/")
 		lost := r.lostRelation(endpoint, cmp.Or(service, "other"))
 		return &lost, candidate
@@ -183,8 +186,8 @@ func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
 }
 
 // chooseEvent returns a function that writes the lines that deploy the charm and make the hook run. relation
-// and kind are those of relationOfHook. For a hook of the deployment, chooseEvent also removes relations from
-// r.unit. It returns an error if a script cannot make the hook run.
+// and kind are those of relationOfHook. For a hook of the deployment, chooseEvent also replaces the relations of
+// r.unit with principalRelations. It returns an error if a script cannot make the hook run.
 func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (writeEvent func(), err error) {
 	if relation != nil {
 		return r.chooseRelationEvent(*relation, kind)
@@ -240,7 +243,8 @@ func (r *replay) isPeer(rel status.RelationDetail) bool {
 }
 
 // principalRelations returns the relation of a subordinate with its principal. This relation creates a unit
-// of the subordinate for each unit of the principal. It returns none for other charms.
+// of the subordinate for each unit of the principal. If the unit no longer has this relation, the result contains
+// only the relation's names. principalRelations returns none for other charms.
 func (r *replay) principalRelations() []status.RelationDetail {
 	if !r.meta.Subordinate {
 		return nil
@@ -313,6 +317,7 @@ func (r *replay) stubRelation(rel status.RelationDetail) []string {
 	}
 
 	own := r.meta.Declared[rel.Endpoint]
+	// Every charm has juju-info without declaring it.
 	if rel.Endpoint == charm.JujuInfo {
 		own = charm.ImpliedRelation()
 	}
@@ -353,14 +358,13 @@ func (r *replay) deploy(options optionTime) {
 // optionsFile is the script's file with the values of options that cannot be arguments.
 const optionsFile = "replay-options.yaml"
 
-// optionWords returns arguments that set the options that differ from the charm's defaults. They are
-// NAME=VALUE or, as the first word, optionsFile. optionWords adds this file to the script if there are values
-// that cannot be arguments.
+// optionWords returns arguments that set the options that operators have set. They are NAME=VALUE or, as the
+// first word, optionsFile. optionWords adds this file to the script if there are values that cannot be arguments.
 func (r *replay) optionWords() (words []string) {
 	inFile := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(r.unit.Options)) {
 		value := placeholder(name, fmt.Sprint(r.unit.Options[name]))
-		// An argument with @ names a file that contains the value.
+		// A value that begins with @ would name a file that contains the value.
 		canBeArgument := isLine(value) && !strings.HasPrefix(value, "@")
 		if canBeArgument {
 			words = append(words, name+"="+value)
@@ -385,7 +389,7 @@ func (r *replay) addFile(name string, doc any) {
 	}
 
 	data, err := text.MarshalYAML(doc)
-	// Encoding cannot fail for a map of strings.
+	// Encoding cannot fail, since doc contains only maps and strings.
 	if err != nil {
 		return
 	}
@@ -406,8 +410,9 @@ func (r *replay) relate(rel status.RelationDetail) {
 	r.call("juju", "integrate", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
-// prepare writes the commands that deploy the charm, add its peers and relations, and write the settings of
-// the other sides. It leaves out the relation except, which is the relation of the hook, or noRelation.
+// prepare writes the commands that deploy the charm, add its relations and peers, write the settings of the
+// other sides, and wait for the hooks. It leaves out the relation except, which is the relation of the hook, or
+// noRelation.
 func (r *replay) prepare(options optionTime, except *status.RelationDetail) {
 	var added []status.RelationDetail
 	for _, rel := range r.unit.Relations {
@@ -470,7 +475,7 @@ func (r *replay) writeSettings(rel status.RelationDetail, whose side) (hasSettin
 	}
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
-	// Only one unit at a time can read a file.
+	// One command can write the same settings for all units, but only one unit at a time can read a file.
 	if len(names) > 0 && haveSameSettings(rel, names) {
 		data := rel.RelatedUnits[names[0]].Data
 		_, inFile := splitSettings(data)
@@ -562,6 +567,7 @@ func (r *replay) writeSettingsBy(
 	default:
 		r.call(slices.Concat(stubSet, pairs)...)
 	}
+	// For byAllUnits, there is a file only if the other side has a single unit.
 	if len(inFile) > 0 {
 		unitPart := strings.ReplaceAll(unit, "/", "-")
 		file := fmt.Sprintf("replay-%s-%s%s.yaml", unitPart, rel.RelatedEndpoint, writer)
@@ -586,7 +592,8 @@ func (r *replay) deployEvent() {
 }
 
 // configEvent writes a deployment with the charm's default options, and then a command that sets the options,
-// which makes the hook run.
+// which makes the hook run. If no options are set, it writes a comment instead of the command, since the hook
+// also runs in the deployment.
 func (r *replay) configEvent() {
 	r.prepare(optionsLater, noRelation)
 	r.writeHook()
@@ -649,6 +656,7 @@ func (r *replay) peerEvent(kind string) {
 // relation. Depending on the kind, the commands add the relation, write settings on the other side, or remove
 // the relation or a unit of the other side.
 func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
+	// For a relation that the unit has lost, the script may not have a stub yet.
 	r.addStub(rel)
 	r.prepare(optionsAtDeploy, &rel)
 	switch kind {
@@ -661,6 +669,7 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 		return
 	}
 
+	// The hook is departed or broken, so the relation must begin before it can end.
 	r.relate(rel)
 	r.settle()
 	isLost := rel.ID == 0 && len(rel.RelatedUnits) == 0
@@ -718,8 +727,10 @@ func (r *replay) remoteHere(rel status.RelationDetail) string {
 func (r *replay) writeHook() { r.line("\n# %s", r.hookAndRemote()) }
 
 // writeEnd writes the commands that check the results: no unit is in error, the hook has run, and the other
-// sides have received the same settings.
+// sides have received the settings that the unit has written. For the hooks stop and remove, it does not check
+// settings.
 func (r *replay) writeEnd() {
+	// The command settled fails if a unit is in error.
 	r.settle()
 	r.call("journal", r.service+"/0")
 	r.call("stdout", "^"+r.regexpOfRun())
@@ -742,13 +753,13 @@ func (r *replay) writeEnd() {
 
 // isWrittenLater reports whether a later hook has written, or may have written, this setting of the unit. If
 // isApp is set, the setting belongs to the unit's application.
-func (r *replay) isWrittenLater(relation int, name string, isApp bool) bool {
+func (r *replay) isWrittenLater(relationID int, name string, isApp bool) bool {
 	owner := r.name
 	if isApp {
 		owner = r.service
 	}
 
-	begin := fmt.Sprintf("relation-%d of %s: setting changed: %q=", relation, owner, name)
+	begin := fmt.Sprintf("relation-%d of %s: setting changed: %q=", relationID, owner, name)
 	isOfSetting := func(change string) bool { return strings.HasPrefix(change, begin) }
 	return slices.ContainsFunc(r.later, func(run status.HookRun) bool {
 		// A change that is not in the history may be one of this setting.
@@ -776,9 +787,9 @@ const (
 )
 
 // writeSaw writes the command `stub saw`, which checks that the other side of the relation has received the
-// settings in data. It leaves out addresses, and settings that a later hook has changed, since these differ
-// in the script. If the script cannot reproduce a value, the command has only the setting's name. It writes
-// nothing if no settings are left.
+// settings in data. It leaves out addresses, and settings that a later hook has changed or may have changed,
+// since these can differ in the script. If the script cannot reproduce a value, the command has only the
+// setting's name. writeSaw writes nothing if no settings are left.
 func (r *replay) writeSaw(rel status.RelationDetail, owner settingOwner, data map[string]string) {
 	isApp := owner == appSettings
 	var settings []string

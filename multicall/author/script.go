@@ -55,9 +55,10 @@ func (c testCmd) isolate(a *author) error {
 	return isolation.Exec(a.parts.Binary, append(os.Args, "--isolated"))
 }
 
-// runScript runs one script in this process, after it has isolated the process unless --on-host is set. It
-// prints the script's output if the script fails or --verbose is set. If the script fails, it returns an
-// error with an exit code and without a message.
+// runScript runs one script in a copy of the charm. Unless --on-host is set, it first isolates this process, as
+// isolate describes. It prints the script's output if the script fails or --verbose is set. With --coverage it also
+// prints the parts of the charm that the script has touched, and with --shell it then opens a shell. If only the
+// script fails, it returns an error with an exit code and without a message.
 func (c testCmd) runScript(a *author) error {
 	if !c.OnHost && !c.Isolated {
 		return c.isolate(a)
@@ -162,6 +163,7 @@ func (r *scriptRun) setVariables(fakes, tools string) error {
 		"LANG":        "C.UTF-8",
 	}
 
+	// Of this process's variables, the programs get those that the commands of bijou quickstart get.
 	r.environ = childenv.New(os.Environ(), childenv.Tour)
 	for name, value := range vars {
 		r.environ = append(r.environ, name+"="+value)
@@ -186,9 +188,9 @@ func writePrograms(archive *txtar.Archive, dir string) error {
 	return nil
 }
 
-// execute runs the script, and returns an error if the script fails or does not end within the timeout. In
-// that case it also logs the state of the environment. It ends the processes that the script has left
-// running.
+// execute runs the script, and ends the processes that it has left running. It returns an error if the script
+// cannot begin, fails, or does not end within the timeout, or if such a process ends unexpectedly. If the script
+// fails or does not end, it also logs the state of the environment.
 func (r *scriptRun) execute(archive *txtar.Archive) error {
 	engine, err := r.newEngine()
 	if err != nil {
@@ -219,7 +221,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 }
 
 // newEngine returns an engine for scripts. Its commands are those of the library, the applets, and the
-// commands of this package.
+// commands of this package. It returns an error if it cannot decode --fetched.
 func (r *scriptRun) newEngine() (*script.Engine, error) {
 	engine := script.NewEngine()
 	engine.Quiet = !r.Verbose
@@ -232,6 +234,7 @@ func (r *scriptRun) newEngine() (*script.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	// This juju deploys charms of the store from the fetched files in folders.
 	engine.Cmds["juju"] = storeJuju{Cmd: engine.Cmds["juju"], folders: folders}
 	engine.Conds["isolated"] = script.BoolCondition("hooks cannot change the host", !r.OnHost)
 	return engine, nil
@@ -247,9 +250,9 @@ func (r *scriptRun) logLastScreen(failure error) {
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
 	defer stop()
 	status, _ := outputWithin(ctx, r.state, "juju", "status")
-	log, _ := readLog(ctx, r.state)
+	logLines, _ := readLog(ctx, r.state)
 	lastLines, _ := outputWithin(ctx, r.state, "juju", "debug-log", "-n", "20")
-	journal := formatJournal(log, nil)
+	journal := formatJournal(logLines, nil)
 	unsetKeys := r.describeUnsetKeys(ctx, journal)
 
 	// A traced hook takes as long as its first run, so traces have a longer timeout.
@@ -260,7 +263,7 @@ func (r *scriptRun) logLastScreen(failure error) {
 	})
 
 	fmt.Fprintf(&r.log, "FAIL: %v\n", failure)
-	for _, end := range describeEnds(log, r.parts.Rules.Tools, time.Now(), trace) {
+	for _, end := range describeEnds(logLines, r.parts.Rules.Tools, time.Now(), trace) {
 		fmt.Fprintf(&r.log, "hook: %s\n", end)
 	}
 	for _, unsetKey := range unsetKeys {
@@ -278,12 +281,12 @@ func traceOnce(trace traceFunc) traceFunc {
 
 	return func(unit, hook, failure string) (place, command string) {
 		run := unit + " " + hook + " " + failure
-		known, isKnown := results[run]
-		if !isKnown {
-			known.place, known.command = trace(unit, hook, failure)
-			results[run] = known
+		traced, isTraced := results[run]
+		if !isTraced {
+			traced.place, traced.command = trace(unit, hook, failure)
+			results[run] = traced
 		}
-		return known.place, known.command
+		return traced.place, traced.command
 	}
 }
 

@@ -38,8 +38,8 @@ type program struct {
 	data  []byte
 }
 
-// findPrograms returns the charm's scripts, except Python modules in src. Symlinks to the same file are one
-// program.
+// findPrograms returns the charm's programs: dispatch, and the files in hooks, actions, lib and scripts. Symlinks to
+// the same file are one program. A directory, or a file that cannot be read, is a program without text.
 func (p *proofer) findPrograms() (programs []*program) {
 	byTarget := map[string]*program{}
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
@@ -59,10 +59,11 @@ func (p *proofer) findPrograms() (programs []*program) {
 	return programs
 }
 
-// checkCalls checks the calls of hook tools in the charm's scripts. It compares them with the tools' own table, and
-// with the charm's declarations. It also warns of calls that misspell a tool.
+// checkCalls checks the calls of hook tools in the charm's programs and modules. It compares them with the tools' own
+// table, and with the charm's declarations. It also warns of calls that misspell a tool.
 func (p *proofer) checkCalls() {
 	programs := p.findPrograms()
+	// findCalls also reports the faults that it finds in the programs, such as syntax errors.
 	calls, functions := p.findCalls(programs)
 	for _, c := range calls {
 		name := c.argv[0]
@@ -102,8 +103,10 @@ func (p *proofer) findCalls(programs []*program) (calls []call, functions map[st
 }
 
 // checkArguments warns if the first argument of a hook tool's call names something that the charm does not
-// declare, such as an option. It skips an argument that is known only at run time.
+// declare, such as an option. For relation-get it warns if the argument probably misspells a setting that every
+// unit has. It skips an argument that is known only at run time.
 func (p *proofer) checkArguments(c call, args []string) {
+	// relation-get prints all settings for "-".
 	if len(args) == 0 || args[0] == "" || args[0] == "-" {
 		return
 	}
@@ -146,10 +149,14 @@ func (p *proofer) checkDeclared(c call, word, kind string, names []string) {
 
 // checkContext reports a call of a relation tool that names no relation, if only hooks without a relation
 // make the call. It skips calls in hooks that a different script may call, and calls that may read their
-// relation from the environment.
+// relation from the environment. In a charm with a dispatch file, it leaves the check to checkHandlerContext.
 func (p *proofer) checkContext(c call, programs []*program) {
 	isRelationTool := slices.Contains([]string{"relation-get", "relation-set", "relation-list"}, c.argv[0])
-	if !isRelationTool || c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
+	if !isRelationTool {
+		return
+	}
+	// An open call may name a relation at run time.
+	if c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
 		return
 	}
 
@@ -158,17 +165,19 @@ func (p *proofer) checkContext(c call, programs []*program) {
 		return
 	}
 
-	own := slices.IndexFunc(programs, func(s *program) bool { return s.file == c.file })
-	if own < 0 {
+	i := slices.IndexFunc(programs, func(s *program) bool { return s.file == c.file })
+	if i < 0 {
+		// The call is in a Python module, and not in a program.
 		return
 	}
-	readsEnvironment := bytes.Contains(programs[own].data, []byte("JUJU_"))
+	own := programs[i]
+	readsEnvironment := bytes.Contains(own.data, []byte("JUJU_"))
 	if readsEnvironment {
 		return
 	}
 
 	// All names of the program must be hooks without a relation, which no other script calls.
-	for _, name := range programs[own].names {
+	for _, name := range own.names {
 		hook := path.Base(name)
 		if path.Dir(name) != "hooks" || !slices.Contains(p.hooksWithoutRelation(), hook) {
 			return
@@ -252,8 +261,8 @@ func (p *proofer) similarTools(name string) []string {
 }
 
 // shellCalls returns the calls in a shell script. It adds the functions that the script declares to
-// functions. It warns if the script cannot be parsed, and then returns no calls. It also checks the files
-// that the script sources.
+// functions. It also checks the files that the script sources. If it cannot parse the script, it returns no
+// calls. It warns of a syntax error, unless the script is not UTF-8.
 func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool) (calls []call) {
 	script, err := syntax.NewParser().Parse(bytes.NewReader(data), file)
 	// The parser reads only UTF-8, but shells also run scripts in other encodings.
@@ -289,9 +298,10 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 // checkSource warns if a call in a script sources a file that the charm does not have. The argument data is
 // the script's text.
 //
-// It accepts a file that the script mentions twice, since the script may create the file, or check that it
-// exists. It accepts all files in a script that changes the directory, in a script that is neither a hook nor
-// an action, and in the sources of a reactive charm.
+// It accepts a file outside of the charm, a file in a virtual environment, a name without a slash, and a path
+// that is known only at run time. It accepts a file that the script mentions twice, since the script may create
+// the file, or check that it exists. It accepts all files in a script that changes the directory, in a script
+// that is not a hook, an action or dispatch, and in the sources of a reactive charm.
 func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 	if len(n.Args) < 2 {
 		return
@@ -306,10 +316,15 @@ func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 		base, name = splitRooted(file, n.Args[1])
 	}
 
+	// A shell looks up a name without a slash in PATH.
 	inCharm := filepath.IsLocal(name) && strings.Contains(name, "/")
 	// A virtual environment is created at run time.
-	inEnvironment := strings.Contains(name, "env/")
-	if !inCharm || inEnvironment || !p.examined[p.target(file)] {
+	inVirtualEnvironment := strings.Contains(name, "env/")
+	if !inCharm || inVirtualEnvironment {
+		return
+	}
+	// checkPrograms examines hooks, actions and dispatch.
+	if !p.examined[p.target(file)] {
 		return
 	}
 
@@ -395,7 +410,7 @@ func literal(word *syntax.Word) string {
 			return part.Value
 		}
 	case *syntax.DblQuoted:
-		// A backslash can escape a character, so such a word counts as unknown.
+		// A backslash can escape a character, so a word that contains one counts as unknown.
 		inner := &syntax.Word{Parts: part.Parts}
 		if len(part.Parts) == 1 && !strings.Contains(inner.Lit(), `\`) {
 			return inner.Lit()

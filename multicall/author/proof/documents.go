@@ -13,8 +13,8 @@ import (
 //go:embed keys.yaml
 var keysText []byte
 
-// checkDocuments reads the charm's YAML files into p.documents, and checks their keys. It reports the errors
-// of all files. Deploy itself would report only the first one.
+// checkDocuments reads the first document of each of the charm's YAML files into p.documents, and checks its
+// keys. It reports the parse errors of all files. Deploy itself would report only the first one.
 func (p *proofer) checkDocuments() {
 	// The known keys of each file. A key's value contains the known keys of its own dictionary.
 	known := map[string]map[string]any{}
@@ -28,7 +28,7 @@ func (p *proofer) checkDocuments() {
 		}
 
 		data := p.read(file)
-		documents, err := charm.ParseYAML(data)
+		docs, err := charm.ParseYAML(data)
 		switch {
 		case err != nil:
 			// The error is reported at the end of the loop.
@@ -38,8 +38,9 @@ func (p *proofer) checkDocuments() {
 			_, err = charm.ParseActions(data)
 		}
 
-		if len(documents) > 0 {
-			p.documents[file] = documents[0].Content[0]
+		if len(docs) > 0 {
+			// The node of a document has the document's content as its child.
+			p.documents[file] = docs[0].Content[0]
 			p.checkKeys(file, p.documents[file], known[file])
 		}
 
@@ -51,7 +52,7 @@ func (p *proofer) checkDocuments() {
 
 // checkKeys reports unknown and duplicate keys of a dictionary, and of the dictionaries in it. The argument
 // known contains the known keys. In it, the key "*" stands for any key, and the key "?" means that other keys
-// are allowed. If known is empty, all keys are allowed.
+// are allowed, unless they probably misspell a known key. If known is empty, all keys are allowed.
 func (p *proofer) checkKeys(file string, dictionary *yaml.Node, known map[string]any) {
 	seen := map[string]bool{}
 	for key, value := range pairs(dictionary) {
@@ -74,8 +75,8 @@ func (p *proofer) checkKeys(file string, dictionary *yaml.Node, known map[string
 	}
 }
 
-// addUnknownKey reports a key of the dictionary that is not known. If the dictionary allows other keys, it
-// reports only a key that is probably a misspelling.
+// addUnknownKey reports a key of the dictionary that is not known, and lets mendKey add a mend. If the dictionary
+// allows other keys, it does so only for a key that is probably a misspelling.
 func (p *proofer) addUnknownKey(file string, dictionary, key *yaml.Node, known map[string]any) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool {
 		return name == "*" || name == "?"

@@ -40,7 +40,7 @@ const maxRounds = 20
 
 // Fix fixes the faults of a charm that have only one possible fix: misspelled keys and names of hooks with a single
 // possible meaning, CRLF in scripts, and scripts that are not executable. It returns its changes in the order in
-// which it made them, also with an error.
+// which it made them, also with an error. After maxRounds it stops, and does not return an error.
 func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 	for range maxRounds {
 		_, mends, err := examine(dir, r)
@@ -57,7 +57,7 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 				cmp.Compare(b.fixed.Line, a.fixed.Line), cmp.Compare(b.column, a.column))
 		})
 
-		// Later steps may need other mends once these are made. The next round finds out.
+		// Later steps may need other mends once those of the first step are made. The next round finds out.
 		firstStep := mends[0].step
 		for _, m := range mends {
 			if m.step != firstStep {
@@ -86,14 +86,15 @@ func (p *proofer) addMend(s step, at mendedPlace, perform func() error, format s
 }
 
 // mendKey adds a mend that corrects the dictionary's key, if the key can misspell only one known key. It adds
-// none if the dictionary has a different key that is, or misspells, the same known key.
+// none if the dictionary has another key that is, or misspells, the same known key. It also adds none if
+// replaceKey cannot find the key in the file.
 func (p *proofer) mendKey(file string, dictionary, key *yaml.Node, known []string) {
 	meant := console.OnlySlip(key.Value, known)
 	if meant == "" {
 		return
 	}
 
-	candidates := 0 // with the key itself
+	candidates := 0 // including the key itself
 	for other := range pairs(dictionary) {
 		if console.OnlySlip(other.Value, known) == meant {
 			candidates++
@@ -161,7 +162,9 @@ func (p *proofer) mendLines(file string, data []byte) {
 // the storage in a hook's name.
 func (p *proofer) mendName(file string, names []string) {
 	folder, name := path.Split(file)
-	meant := console.OnlySlip(name, withSubject(name, names, isEqual))
+	// Among the hooks of relations and storages, only those with the same subject count.
+	sameSubject := withSubject(name, names, isEqual)
+	meant := console.OnlySlip(name, sameSubject)
 	if meant == "" {
 		return
 	}
@@ -180,7 +183,8 @@ func (p *proofer) mendName(file string, names []string) {
 	}, "the file is now called %q", path.Join(folder, meant))
 }
 
-// mendMode adds a mend that makes a script executable for every user who can read it.
+// mendMode adds a mend that makes a script executable for every user who can read it. It adds none if it cannot
+// find the script.
 func (p *proofer) mendMode(file string) {
 	info, err := p.root.Stat(file)
 	if err != nil {

@@ -14,19 +14,21 @@ import (
 	"bijou/multicall/console"
 )
 
-// checkPrograms checks the charm's programs: its hooks and actions, or the program that handles all of them.
+// checkPrograms checks the charm's programs: its hooks and actions, and dispatch and src/charm.py, which handle
+// all hooks and actions. If the charm has neither of these two, checkPrograms also warns if there are no hooks,
+// and if an action has no file.
 func (p *proofer) checkPrograms() {
-	hasProgram := false
+	hasHandler := false
 	for _, name := range []string{"dispatch", "src/charm.py"} {
 		if p.has(name) {
-			hasProgram = true
+			hasHandler = true
 			p.checkProgram(name)
 		}
 	}
 
 	hooks := p.checkFolder("hooks", p.hookNames())
 	switch {
-	case len(hooks) > 0 || hasProgram:
+	case len(hooks) > 0 || hasHandler:
 		// The charm has hooks.
 	case len(p.documents) == 0:
 		// No document could be read, which is already reported.
@@ -39,8 +41,8 @@ func (p *proofer) checkPrograms() {
 	}
 
 	actions := p.actionNames()
-	files := p.checkFolder("actions", actions)
-	if hasProgram {
+	actionsWithFile := p.checkFolder("actions", actions)
+	if hasHandler {
 		// The program handles all actions.
 		return
 	}
@@ -49,7 +51,7 @@ func (p *proofer) checkPrograms() {
 		if name == "additionalProperties" {
 			continue
 		}
-		if !slices.Contains(files, name) {
+		if !slices.Contains(actionsWithFile, name) {
 			p.addLocated(Warning, p.fileOf("actions.yaml"),
 				`action "`+name+`" fails: there is no file with that name in actions/`)
 		}
@@ -83,8 +85,10 @@ var ofRelation = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // checkFolder checks the programs in a directory of hooks or actions. The argument names contains the names
-// that the programs can have. It returns those names that have a file. It warns of an executable file whose
-// name is similar to one of the names, unless a symlink with the right name leads to the file.
+// that the programs can have. It returns those names that have a file. It warns of any other executable file
+// whose name is similar to one of the names, or ends like that of a relation's or storage's hook, and adds a
+// mend if possible. It accepts such a file if the file is already checked, for example since a symlink with the
+// right name leads to it.
 func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	// A charm need not have this directory.
 	entries, _ := fs.ReadDir(p.root.FS(), folder)
@@ -166,6 +170,7 @@ func (p *proofer) target(file string) string {
 // first problem. A script that is not executable is not a problem, since deploy makes it executable, but
 // checkProgram adds a mend for it.
 func (p *proofer) checkProgram(file string) {
+	// All symlinks to files that do not exist have the target "". Each is reported.
 	if target := p.target(file); target != "" {
 		if p.examined[target] {
 			return
@@ -186,9 +191,9 @@ func (p *proofer) checkProgram(file string) {
 	p.checkInterpreter(file, data, words)
 }
 
-// checkInterpreter checks a program's interpreter, and the ends of its lines. data is the program's text. words are
-// the words after #! in its first line, without a CR, and the first one is the interpreter. They are empty if there is
-// no such line. checkInterpreter reports only the first problem.
+// checkInterpreter checks a program's interpreter, and the ends of its lines. data is the program's text, and words
+// is the result of the function interpreter for it. checkInterpreter reports only the first problem, and
+// adds a mend if this is about CRLF.
 func (p *proofer) checkInterpreter(file string, data []byte, words []string) {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	isBinary := bytes.HasPrefix(data, []byte("\x7fELF"))
@@ -224,8 +229,10 @@ func isInstalled(program string) bool {
 	return err == nil
 }
 
-// interpreter returns the interpreter in a script's first line and its arguments, without env and env's
-// options. It returns nil if the first line does not begin with #!.
+// interpreter returns the words after #! in a script's first line, of which the first one is the interpreter.
+// If an env of this host starts the interpreter, it leaves out env, and all words that are options or set
+// variables. It returns no words if the first line does not begin with #!, or has nothing after it. The words
+// have no CR.
 func interpreter(data []byte) []string {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	text, isScript := strings.CutPrefix(string(line), "#!")

@@ -69,6 +69,7 @@ func Check(dir string, r Rules) ([]Finding, error) {
 }
 
 // examine returns the findings about a charm, and the changes that fix those findings that have only one possible fix.
+// It returns an error only if it cannot open the directory.
 func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -101,7 +102,8 @@ func (p *proofer) add(level Level, file string, line int, format string, args ..
 }
 
 // checkDeploy reads and packs the charm as deploy does, and reports the errors. If the charm can be read, it
-// also reports features that bijou does not have, wrong default values of actions, and missing metadata.
+// also reports features that bijou does not have, wrong default values of actions, missing metadata, and the
+// dialect of the hooks if the metadata does not state it.
 func (p *proofer) checkDeploy() {
 	metadata := p.fileOf("metadata.yaml")
 	addError := func(err error) {
@@ -130,7 +132,7 @@ func (p *proofer) checkDeploy() {
 		// Without arguments, Check returns the default values.
 		defaults, err := action.Check(nil)
 		if err != nil {
-			// The action requires a parameter, so it never runs with its defaults alone.
+			// The action refuses to run without arguments, so it never runs with its defaults alone.
 			continue
 		}
 		if _, err := action.Check(defaults); err != nil {
@@ -161,7 +163,8 @@ var (
 // addLocated adds a finding, and finds its file and line in the message. If the message begins with the name
 // of one of the charm's files, the finding is about that file instead of the given one. If the message
 // contains a line number, this is the finding's line. Otherwise the finding's line is that of the first
-// quoted word that the file contains. addLocated removes the file and the line number from the message.
+// quoted word that the file contains, or 0 if there is none. addLocated removes the file, the line number and
+// the parser's prefix "yaml: " from the message.
 func (p *proofer) addLocated(level Level, file, message string) {
 	if name, text, _ := strings.Cut(message, ": "); p.has(name) {
 		file = name

@@ -64,9 +64,9 @@ type pythonSources struct {
 	modules   map[string]bool   // the names by which the charm's files and directories can be imported
 }
 
-// checkPython checks programs in Python, and the modules of src and lib, with Python's own parser. It does
-// nothing if this host has no Python. It does not run any part of the charm. It returns the calls of hook
-// tools.
+// checkPython checks programs in Python, and the modules of src and lib/charms, with Python's own parser. It
+// returns the calls of hook tools. It does not run any part of the charm. If this host has no Python, or
+// Python fails, it finds nothing and returns no calls.
 func (p *proofer) checkPython(programs []*program) (calls []call) {
 	sources := p.readPythonSources(programs)
 	reports := readPython(sources.texts)
@@ -74,7 +74,8 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 		report := reports[file]
 		p.reportPython(file, report, sources)
 
-		// Other words with a dash are more often data than programs.
+		// report.Calls has only calls whose first word contains a dash. Such a word, if it is not a tool's name, is
+		// more often data than a program.
 		for _, c := range report.Calls {
 			if slices.Contains(p.rules.Tools, c.Argv[0]) {
 				calls = append(calls, call{file: file, line: c.Line, argv: c.Argv, isOpen: c.Open, hooks: c.Hooks, readsFacts: c.Reads})
@@ -87,7 +88,8 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 
 // readPythonSources reads the programs that are in Python, and the modules of src and lib/charms, up to maxModules
 // files. It also lists the names of all modules that the charm may have. Every file and directory of the charm
-// counts as such a module, except those in hidden directories, and in venv/lib if no program uses it.
+// counts as such a module, except a hidden directory with its contents, and venv/lib with its contents if no
+// program uses it.
 func (p *proofer) readPythonSources(programs []*program) pythonSources {
 	sources := pythonSources{texts: map[string]string{}, isProgram: map[string]bool{}, modules: map[string]bool{}}
 	add := func(file string, data []byte) {
@@ -107,7 +109,7 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 	// WalkDir returns only the errors of its function, which returns none.
 	fs.WalkDir(p.root.FS(), ".", func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
-			// A file that cannot be read is not a module.
+			// Go on without a directory that cannot be read.
 			return nil
 		}
 		isHidden := e.IsDir() && strings.HasPrefix(path.Base(file), ".") && file != "."
@@ -133,8 +135,8 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 }
 
 // reportPython adds the findings of Python's report about a file. It adds one if Python cannot parse the
-// file, and one for each imported module that neither the charm nor this host has, once for the whole charm.
-// For a dispatch file, it also checks the dictionaries of handlers.
+// file. For a program or a module in src, it adds one for each imported module that neither the charm nor this
+// host has, once for the whole charm. For a dispatch file, it also checks the dictionaries of handlers.
 func (p *proofer) reportPython(file string, report pythonFile, sources pythonSources) {
 	isProgram := sources.isProgram[file]
 	if report.Error != nil {
@@ -154,17 +156,19 @@ func (p *proofer) reportPython(file string, report pythonFile, sources pythonSou
 	if isLibrary {
 		return
 	}
-	for _, i := range report.Imports {
-		if !sources.modules[i.Name] {
-			p.addImport(file, i.Line, i.Name)
+	// report.Imports has only modules that this host does not have.
+	for _, missing := range report.Imports {
+		if !sources.modules[missing.Name] {
+			p.addImport(file, missing.Line, missing.Name)
 			// Report a module only once.
-			sources.modules[i.Name] = true
+			sources.modules[missing.Name] = true
 		}
 	}
 }
 
-// checkTables warns of keys that misspell a hook or an action. It checks only dictionaries of functions in
-// which another key is the name of a hook, since these are tables of handlers.
+// checkTables warns of keys that misspell a hook or an action, or end like the name of a relation's or storage's
+// hook. It checks only dictionaries of functions in which another key is the name of a hook, since these are
+// tables of handlers.
 func (p *proofer) checkTables(file string, report pythonFile) {
 	hooks := p.hookNames()
 	names := append(p.actionNames(), hooks...)
@@ -196,16 +200,18 @@ func (p *proofer) checkTables(file string, report pythonFile) {
 func (p *proofer) addImport(file string, line int, name string) {
 	build := p.readBuildFiles()
 	if len(build) == 0 {
-		// Without files for a build, the suggestions are only modules that charms often import.
+		// Without files for a build, the suggestions are only modules that charms often import. The missing module
+		// can be one of them.
 		others := slices.DeleteFunc(p.pythonNames(build), func(other string) bool { return other == name })
 		p.add(Warning, file, line, "neither the charm nor this host has a Python module %q%s", name, suggest(name, others))
 		return
 	}
 
-	// Without a dispatch file, deploy adds one that finds packages in venv/.
+	// Without a dispatch file, deploy can add one for src/charm.py, which finds packages in venv/.
 	findsVenv := !p.has("dispatch") || bytes.Contains(p.read("dispatch"), []byte("venv"))
 	switch {
 	case !findsVenv || !p.has("src/charm.py"):
+		// It is not certain that the charm's programs find packages in venv/.
 		p.add(Info, file, line, "neither the charm nor this host has a Python module %q: the build of the charm must add it", name)
 	case p.has("requirements.txt"):
 		p.add(Info, file, line, "neither the charm nor this host has a Python module %q, and juju deploy builds nothing; "+
@@ -251,8 +257,9 @@ func (p *proofer) pythonNames(build []byte) []string {
 	return append(slices.Compact(words), "json", "logging", "subprocess", "socket", "pathlib", "charmhelpers", "yaml")
 }
 
-// readPython returns Python's report about each source, by path. It returns nil if this host has no Python,
-// or if Python fails. Python gets the sources on stdin, and does not read the charm's directory.
+// readPython returns Python's reports about the sources, by path. It returns nil if there are no sources, if
+// this host has no Python, or if Python fails. Python gets the sources on stdin, and does not read the charm's
+// directory.
 func readPython(sources map[string]string) (reports map[string]pythonFile) {
 	if len(sources) == 0 || !isInstalled("python3") {
 		return nil

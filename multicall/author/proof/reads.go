@@ -20,7 +20,8 @@ type Read struct {
 
 // Reads returns the calls of relation-get in the charm's programs that read one setting of the hook's own
 // relation, sorted by file and line. It leaves out calls that name a relation, calls that name a unit, which
-// can be one of the charm's own, and calls whose key is known only at run time.
+// can be one of the charm's own, and calls whose key is known only at run time. It returns an error only if it
+// cannot open the directory.
 func Reads(dir string, r Rules) (reads []Read, _ error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -36,6 +37,7 @@ func Reads(dir string, r Rules) (reads []Read, _ error) {
 		if c.argv[0] != "relation-get" || functions[c.argv[0]] {
 			continue
 		}
+		// An open call may name a relation or a unit at run time.
 		if c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
 			continue
 		}

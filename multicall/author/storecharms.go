@@ -357,11 +357,12 @@ func folderName(name string, p pin) string {
 func (a *author) download(w storeWish, resources map[string]int, folder string) error {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"juju", "download", w.name, "--resources", "--no-progress"}
-	if w.channel != "" {
-		cmd.Args = append(cmd.Args, "--channel", w.channel)
-	}
-	if w.revision != "" {
+	switch {
+	case w.revision != "":
+		// juju deploy accepts both, and then the channel is only for later upgrades. juju download refuses both.
 		cmd.Args = append(cmd.Args, "--revision", w.revision)
+	case w.channel != "":
+		cmd.Args = append(cmd.Args, "--channel", w.channel)
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(resources)) {

@@ -96,7 +96,8 @@ func (p *proofer) mendKey(file string, dictionary, key *yaml.Node, known []strin
 
 	candidates := 0 // including the key itself
 	for other := range pairs(dictionary) {
-		if console.OnlySlip(other.Value, known) == meant {
+		// OnlySlip returns nothing for a correct key that another known key resembles, such as base and bases.
+		if other.Value == meant || console.OnlySlip(other.Value, known) == meant {
 			candidates++
 		}
 	}
@@ -163,8 +164,8 @@ func (p *proofer) mendLines(file string, data []byte) {
 func (p *proofer) mendName(file string, names []string) {
 	folder, name := path.Split(file)
 	// Among the hooks of relations and storages, only those with the same subject count.
-	sameSubject := withSubject(name, names, isEqual)
-	meant := console.OnlySlip(name, sameSubject)
+	slipOf := func(name string) string { return console.OnlySlip(name, withSubject(name, names, isEqual)) }
+	meant := slipOf(name)
 	if meant == "" {
 		return
 	}
@@ -172,7 +173,7 @@ func (p *proofer) mendName(file string, names []string) {
 	// The directory exists, since it contains the file.
 	entries, _ := os.ReadDir(filepath.Join(p.dir, folder))
 	isRival := func(e os.DirEntry) bool {
-		return e.Name() != name && console.OnlySlip(e.Name(), names) == meant
+		return e.Name() != name && (e.Name() == meant || slipOf(e.Name()) == meant)
 	}
 	if slices.ContainsFunc(entries, isRival) {
 		return

@@ -158,6 +158,29 @@ func TestBreakages(t *testing.T) {
 
 // TestFix fixes all faults that have a single fix, round by round: a hook's name is known only after
 // the key is correct.
+// TestFixKeepsRivals checks that no mend replaces a hook or a key that is there, also if a similar name is known.
+func TestFixKeepsRivals(t *testing.T) {
+	files := sound()
+	files["metadata.yaml"] = "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\n" +
+		"requires: {db: {interface: mysql}, db2: {interface: mysql}}\n"
+	files["charmcraft.yaml"] = "type: charm\nbases: []\nbasess: []\n"
+	files["hooks/db-relation-changed"] = "#!/bin/sh\necho right\n"
+	files["hooks/db-relation-chnged"] = "#!/bin/sh\necho wrong\n"
+	files["hooks/db-relation-jioned"] = "#!/bin/sh\necho one\n"
+	files["hooks/db-relation-joinde"] = "#!/bin/sh\necho two\n"
+	dir := writeCharm(t, files)
+	if _, err := proof.Fix(dir, rules()); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range []string{"charmcraft.yaml", "hooks/db-relation-changed", "hooks/db-relation-chnged", "hooks/db-relation-jioned", "hooks/db-relation-joinde"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(got) != files[name] {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 func TestFix(t *testing.T) {
 	files := sound()
 	files["metadata.yaml"] = "\"naem\": blog # its name\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequries: {db: {interface: mysql, scpoe: global}}\n" +

@@ -229,8 +229,8 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 	return m.Addresses.Private, nil
 }
 
-// PrefetchUnit reads, in one round trip, the records of a unit and its service that decide the unit's next
-// step, and the list of the service's relations.
+// PrefetchUnit reads, in one round trip, the records of a unit, its service and the environment that decide the
+// unit's next step, and the list of the service's relations.
 func (v *View) PrefetchUnit(unit string) error {
 	service, _, err := charm.ParseUnit(unit)
 	if err != nil {

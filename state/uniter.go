@@ -8,8 +8,9 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Uniter reads all records of a unit's agent. The maps of the result are never nil. In an Update, call methods
-// that read single records instead, since each record that Uniter reads becomes a condition of the commit.
+// Uniter reads all records of a unit's agent. The maps of the result are never nil. Uniter returns an error if a
+// record does not decode. In an Update, call methods that read single records instead, since each record that
+// Uniter reads becomes a condition of the commit.
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
 	prefix := keys.Uniter(unit)

@@ -194,8 +194,9 @@ const (
 	maxHookRunMessage = 1 << 10
 )
 
-// AddHookRun records a hook that has ended, in place of the unit's oldest record. It truncates long lists of
-// changes and long messages. It does not read the existing records, so the caller must number the runs in Seq.
+// AddHookRun records a hook that has ended, and keeps only the last MaxHookRuns records of the unit. It does not
+// read the existing records, so the caller must number the runs in Seq. It truncates a long list of changes and
+// a long status message, and drops the data of a status whose message it truncates.
 func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
 		r.Changes = r.Changes[:maxHookRunChanges]

@@ -89,7 +89,8 @@ func remoteKind() kind {
 
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
-// parseURL returns the kind of store that a URL names, and the store's name for the functions of this kind.
+// parseURL returns the kind of store that a URL names, and the name that this kind's functions take: the path
+// in a sqlite URL, and the whole URL for any other store.
 func parseURL(url string) (k kind, name string, err error) {
 	scheme, afterScheme, ok := strings.Cut(url, ":")
 	if !ok || afterScheme == "" {
@@ -179,8 +180,9 @@ func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCl
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }
 
-// WithPrefix returns an etcd URL with the prefix, unless the URL already has a prefix. It returns the URL of
-// any other store unchanged, with mustAddPrefix true: the caller must then add the prefix to each key.
+// WithPrefix returns an etcd URL with the prefix, unless the URL already has a prefix. The prefix must begin with
+// a slash, and WithPrefix drops slashes at its end. It returns the URL of any other store unchanged, with
+// mustAddPrefix true: the caller must then add the prefix to each key.
 func WithPrefix(url, prefix string) (complete string, mustAddPrefix bool) {
 	base, query, _ := strings.Cut(url, "?")
 	scheme, afterScheme, _ := strings.Cut(base, "://")

@@ -17,10 +17,10 @@ import (
 // stored the same archive commits its reference within that time.
 const charmGrace = keyspace.MinBlobGrace
 
-// Charms removes unused charms, at most as many as one transaction can remove. A charm is in use if a service
-// runs it, ran it before its last upgrade, or keeps it so that an operator can return to it. It is also in
-// use if a unit runs it or upgrades to it. Charms also stay if their archives were touched within the minute
-// before now.
+// Charms removes unused charms, at most keyspace.MaxRemovedKeys of them, and those of their archives to which no
+// other record refers. A charm is in use if a service runs it, ran it before its last upgrade, or keeps it so
+// that an operator can return to it. It is also in use if a unit runs it or upgrades to it. An unused charm
+// stays for charmGrace after its archive was last touched.
 func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	var sums map[string]bool
 	err := s.Update(ctx, func(tx *state.Tx) error {
@@ -45,12 +45,12 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 		return nil
 	}
 
-	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums) // only the archives of these charms
+	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums) // only the archives of the removed charms
 }
 
-// unusedCharms lists the charms that no record uses, and whose archives were last touched before the given
-// time. The services are conditions of the commit. The units are not conditions, since units change only to
-// charms of their services.
+// unusedCharms lists the charms that no service, unit or agent uses, and whose archives were last touched before
+// the given time. The services are conditions of the commit. The units and their agents are not conditions,
+// since units change only to charms of their services.
 func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err error) {
 	services, err := tx.Keys().List(keys.Services)
 	if err != nil {
@@ -98,8 +98,8 @@ type charmNames struct {
 }
 
 // addUsedCharms adds to used the URLs of the charms that the records of services, upgrade marks, units and agents
-// name. A damaged record of a service is an error, since its charm would be removed. Damaged records of units and
-// agents are skipped.
+// name. A damaged service or upgrade mark is an error, since otherwise its charms could be removed. Damaged
+// records of units and agents are skipped.
 func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		if !namesCharms(kv.Key) {
@@ -107,8 +107,8 @@ func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool)
 		}
 
 		record, err := keyspace.Decode[charmNames](kv)
-		isOfAgent := !strings.HasPrefix(kv.Key, keys.Services)
-		if isOfAgent && v.Keys().Skips(err) {
+		isOfService := strings.HasPrefix(kv.Key, keys.Services)
+		if !isOfService && v.Keys().Skips(err) {
 			continue
 		}
 		if err != nil {
@@ -166,7 +166,8 @@ func sweepResources(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// strayResources returns the names of services that do not exist but still have resources.
+// strayResources returns the names of services that do not exist but still have resources. It leaves out names
+// that a service cannot have.
 func strayResources(v *state.View) (services []string, err error) {
 	kvs, err := v.Keys().List(keys.Resources)
 	if err != nil {
@@ -194,8 +195,9 @@ func strayResources(v *state.View) (services []string, err error) {
 const maxTouchedAhead = 24 * time.Hour
 
 // sweepBlobs removes the blobs to which no record refers, if they were last touched before the given time, or
-// by a clock that is far ahead. A writer of a blob, or of a reference to a blob, touches the blob and so
-// keeps it. If the set only is not nil, sweepBlobs removes only blobs whose sums are in the set.
+// by a clock that is far ahead. A writer of a blob, or of a reference to a blob, makes sure that the blob was
+// touched recently, and so keeps it. If the set only is not nil, sweepBlobs removes only blobs whose sums are
+// in the set.
 func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[string]bool) error {
 	heads, err := state.Read(ctx, s, unreferencedBlobs)
 	if err != nil {
@@ -205,12 +207,13 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	for sum, head := range heads {
 		isSelected := only == nil || only[sum]
 		isOld := head.Touched.Before(before)
+		// The caller's current time is at most BlobGrace after before.
 		isAhead := head.Touched.After(before.Add(keyspace.BlobGrace + maxTouchedAhead))
 		if !isSelected || !isOld && !isAhead {
 			continue
 		}
 
-		// A conflict means that the blob has been touched since it was read.
+		// A conflict means that the head has changed since it was read, so the blob may be in use again.
 		if err := s.Keys().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
 			return err
 		}

@@ -22,15 +22,20 @@ import (
 
 // Run finishes interrupted removals, and removes records and blobs that are no longer needed:
 //
-//   - services whose removal was interrupted, and resources and secrets of services that are gone
-//   - settings of relations that are gone, and storage on machines that are gone
-//   - tools and charms that no record uses
+//   - data that the store keeps beside its keys
+//   - services whose removal was interrupted, and resources of services that are gone
+//   - keys of relations that are gone, and records of storage on machines that are gone
+//   - tools that no record uses
+//   - secrets whose owners are gone, and contents of secrets without a record
+//   - secrets' consumers that are gone, and secrets' grants that are no longer valid
+//   - charms that [Charms] removes
 //   - blobs to which no record refers, if they were not touched for keyspace.BlobGrace
 //   - logs of units and machines that are gone, if their last lines are older than LogGrace
 //   - actions of units that are gone, if they are older than LogGrace
 //
-// The leading provisioner calls it regularly. It works in batches and can be interrupted at any time. If a
-// record or a step fails, it continues with the next, and returns all errors.
+// The leading provisioner calls it regularly. It works in batches and can be interrupted at any time. If a step
+// fails, Run continues with the next, unless ctx is done, or the store is gone, away or closed. It returns the
+// errors of all steps.
 func Run(ctx context.Context, s *state.State, now time.Time) error {
 	var failures []error
 	beforeLogGrace := now.Add(-LogGrace)
@@ -57,7 +62,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		if err != nil {
 			failures = append(failures, fmt.Errorf("cannot sweep %s: %w", step.name, err))
 		}
-		// Without the store, the other steps would only fail too.
+		// Without the store, or once ctx is done, the other steps would only fail.
 		if isEnd(ctx, err) {
 			break
 		}
@@ -66,14 +71,15 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 	return errors.Join(failures...)
 }
 
-// isEnd reports whether the sweep cannot continue after the error.
+// isEnd reports whether the sweep cannot continue: ctx is done, or err means that the store is gone, away or
+// closed. err can be nil.
 func isEnd(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrAway) ||
 		errors.Is(err, state.ErrClosed)
 }
 
-// forEach calls do for each item, even after an error, and returns all errors. It skips items whose records are
-// damaged, and stops after an error with which the sweep cannot continue.
+// forEach calls do for each item, even after an error, and returns all errors. It does not return the errors of
+// damaged records, which s.Skips reports. It stops early if the sweep cannot continue.
 func forEach[T any](ctx context.Context, s *state.State, items []T, do func(item T) error) error {
 	var failures []error
 	for _, item := range items {
@@ -122,16 +128,16 @@ func strayRelationKeys(v *state.View) (stray []string, err error) {
 		return nil, err
 	}
 
-	records := map[string]bool{}
+	hasRecord := map[string]bool{}
 	for _, kv := range kvs {
 		if !strings.Contains(kv.Key[len(keys.Relations):], "/") {
-			records[kv.Key[len(keys.Relations):]] = true
+			hasRecord[kv.Key[len(keys.Relations):]] = true
 		}
 	}
 
 	for _, kv := range kvs {
 		id, _, below := strings.Cut(kv.Key[len(keys.Relations):], "/")
-		if below && !records[id] {
+		if below && !hasRecord[id] {
 			stray = append(stray, kv.Key)
 		}
 	}
@@ -191,8 +197,8 @@ func sweepTools(ctx context.Context, s *state.State) error {
 	})
 }
 
-// addUsedTools adds the tools in the records of machines. A damaged record is an error, since its machine's tools
-// would be removed.
+// addUsedTools adds to used the names of the tools that machines use. A machine's damaged record is an error,
+// since otherwise the machine's tools could be removed.
 func addUsedTools(v *state.View, used map[string]bool) error {
 	kvs, err := v.Keys().List(keys.Machines)
 	if err != nil {
@@ -216,7 +222,7 @@ func addUsedTools(v *state.View, used map[string]bool) error {
 }
 
 // oldActions returns the keys of removed units' actions that were enqueued before the given time.
-func oldActions(v *state.View, before time.Time) (stale []string, err error) {
+func oldActions(v *state.View, before time.Time) (old []string, err error) {
 	kvs, err := v.Keys().List(keys.Actions)
 	if err != nil {
 		return nil, err
@@ -238,11 +244,11 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 
 		_, isAction := keys.CutInt(kv.Key, keys.Actions)
 		if isAction && !hasUnit && a.Enqueued.Before(before) {
-			stale = append(stale, kv.Key)
+			old = append(old, kv.Key)
 		}
 	}
 
-	return stale, nil
+	return old, nil
 }
 
 // LogGrace is how long a log is kept after its last line, once its unit or machine is gone.
@@ -310,11 +316,11 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 	err = forEach(ctx, s, all, func(r secret.Record) error {
 		return s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) })
 	})
-	// After any other error, stray contents can still be removed.
 	if isEnd(ctx, err) {
 		return err
 	}
 
+	// Even if some secrets failed, stray contents can be removed.
 	strayErr := removeStray(ctx, s, strayContents)
 	return errors.Join(err, strayErr)
 }
@@ -354,7 +360,7 @@ func sweepSecret(tx *state.Tx, id string) error {
 		return err
 	}
 
-	// The owner's index is removed together with the owner.
+	// The owner's index is removed together with the owner. Operators have no index.
 	isOperators := r.Owner == (secret.Owner{})
 	if !isOperators && !slices.Contains(index.Owned, id) {
 		const allRevisions = 0

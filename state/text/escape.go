@@ -108,7 +108,7 @@ func MarshalYAML(value any) ([]byte, error) {
 	// In quoted scalars, yaml.Marshal may leave some of the harmful characters unescaped.
 	return []byte(escape(string(text), func(r rune) string {
 		if r == '\n' {
-			return "\n"
+			return "\n" // the end of a line of YAML
 		}
 		return fmt.Sprintf(`\u%04X`, r)
 	})), nil

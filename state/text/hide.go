@@ -24,7 +24,7 @@ func HideSecrets(text string) string {
 		}
 	}
 
-	// This is a fast path for texts in which no form can match.
+	// If the text has none of these, no name in it has a value after it.
 	if !strings.ContainsAny(text, `=:"'`) && !strings.Contains(text, "--") {
 		return text
 	}
@@ -84,7 +84,7 @@ func isNameByte(c byte) bool {
 }
 
 // secretForm returns the form of the text after the name at text[begin:end], which finds the secret's value.
-// It returns nil if the name does not belong to a secret.
+// It returns nil if the name does not belong to a secret, or does not have a known form.
 func secretForm(text string, begin, end int) *form {
 	// Include the start of names such as tls/private-key, and of db:password+1=x.
 	for begin > 0 && (isNameByte(text[begin-1]) || strings.IndexByte("/:+", text[begin-1]) >= 0) {

@@ -19,8 +19,9 @@ type LineWriter struct {
 	closed  bool
 }
 
-// Write emits each complete line, in pieces of at most Max bytes. It never returns an error, since a program
-// must not fail because its output is not read.
+// Write emits each complete line. It splits a line of more than Max bytes, and emits each full piece even before
+// the line is complete. After Close, Write drops p. It never returns an error, since a program must not fail
+// because its output is not read.
 func (w *LineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,7 +59,7 @@ func (w *LineWriter) Close() {
 }
 
 // wholeRunesLen returns the length of the longest prefix of b that does not end inside a character. If the
-// end of b is not UTF-8, it returns len(b).
+// end of b is not UTF-8, or that prefix is empty, it returns len(b).
 func wholeRunesLen(b []byte) int {
 	// Look for the start of the last character, which is among the last utf8.UTFMax bytes.
 	for n := len(b) - 1; n >= len(b)-utf8.UTFMax && n > 0; n-- {

@@ -15,13 +15,13 @@ import (
 	"bijou/state/osutil"
 )
 
-// PutCharm replaces the charm in the unit's directory with the charm of this URL. It keeps the files that
-// hooks have created in the charm's directory. tools are the names of the hook tools, since charms can
-// contain symlinks to them. PutCharm calls fault at named points, where a test can kill the process.
+// PutCharm replaces the charm in the unit's directory f with the charm of this URL. It keeps the files that hooks
+// have created in the charm's directory. tools are the names of the hook tools, since charms can contain
+// symlinks to them. PutCharm calls fault at named points, where a test can kill the process.
 //
-// PutCharm can be killed at any point and run again. The directory then contains the whole old charm or the
-// whole new charm. On a file system that cannot exchange two directories, it can also contain no charm until
-// the next call.
+// PutCharm can be killed at any point and run again. In between, the directory contains the whole old charm, if
+// there was one, or the whole new charm. On a file system that cannot exchange two directories, it can also
+// contain no charm until the next call.
 func PutCharm(
 	ctx context.Context,
 	st *state.State,
@@ -175,7 +175,7 @@ func (f Folder) exchangeCharm(fault func(point string)) error {
 		return os.Rename(fresh, f.Charm())
 	}
 
-	// The file system cannot exchange directories.
+	// Most likely the file system cannot exchange directories.
 	return f.swapByRename()
 }
 
@@ -217,7 +217,7 @@ func (f Folder) restoreOldCharm() error {
 
 	err = os.Rename(f.Path("charm.old"), f.Charm())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // no charm was ever deployed
+		return nil // there is no old charm
 	}
 	return err
 }

@@ -64,9 +64,9 @@ func (f Folder) Charm() string { return f.Path("charm") }
 // Log returns the path of the file with the output of the unit's hooks.
 func (f Folder) Log() string { return f.Path("hooks.log") }
 
-// Lock creates the unit's directory and locks it until the returned file is closed or the process ends. It
-// waits while another agent holds the lock, and logs that once. It returns ctx's error if ctx is done before
-// that.
+// Lock creates the unit's directory, or moves it from its legacy path, and locks it until the returned file is
+// closed or the process ends. While another process holds the lock, or has just removed the directory, Lock
+// waits, and logs once that another agent runs the unit. It returns ctx's error if ctx is done while it waits.
 func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 	logged := false
 	for {
@@ -91,9 +91,9 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 	}
 }
 
-// tryLock creates the directory, or moves it here from its legacy path, and locks it. It returns
-// [osutil.ErrLocked] if another process has the lock. It returns [fs.ErrNotExist] if the last holder of the
-// lock has just removed the directory.
+// tryLock creates the directory, or moves it here from its legacy path, and locks it. It also creates the symlink
+// at the legacy path if it is missing. It returns [osutil.ErrLocked] if another process has the lock. It returns
+// [fs.ErrNotExist] if the last holder of the lock has just removed the directory.
 func (f Folder) tryLock() (*os.File, error) {
 	if err := f.moveFromLegacy(); err != nil {
 		return nil, err
@@ -126,9 +126,9 @@ func (f Folder) LinkTools(tools string) error {
 		return nil
 	}
 
-	// Rename replaces the old symlink in one step. A call that was killed can have left the new symlink behind.
-	// Otherwise Remove fails.
+	// Rename replaces the old symlink in one step.
 	newLink := f.ToolsPath() + ".new"
+	// Remove fails unless an interrupted call has left its new symlink behind.
 	_ = os.Remove(newLink)
 	if err := os.Symlink(tools, newLink); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
@@ -165,11 +165,12 @@ func (f Folder) RemoveAll() error {
 
 // moveFromLegacy moves the unit's directory from the legacy path to f, and makes the legacy path a symlink.
 // It does nothing if there is no directory at the legacy path. It returns an error while an agent runs the
-// unit there. It can be killed at any point and run again, since the directory is always at one of the two
-// paths. On some file systems it does not create the symlink, so the caller must create a missing symlink.
+// unit there, or if both paths are directories. It can be killed at any point and run again, since the
+// directory is always at one of the two paths. On some file systems it does not create the symlink, so the
+// caller must create a missing symlink.
 func (f Folder) moveFromLegacy() error {
-	former := string(f.Legacy())
-	info, err := os.Lstat(former)
+	legacy := string(f.Legacy())
+	info, err := os.Lstat(legacy)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -186,7 +187,7 @@ func (f Folder) moveFromLegacy() error {
 	}
 	defer lock.Close()
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
-		return fmt.Errorf("the unit has two directories, %q and %q: move the wrong directory away", string(f), former)
+		return fmt.Errorf("the unit has two directories, %q and %q: move the wrong directory away", string(f), legacy)
 	}
 
 	// Create the symlink at the new path first, where it points to itself. Then the symlink and the directory
@@ -194,19 +195,19 @@ func (f Folder) moveFromLegacy() error {
 	if err := f.linkFrom(string(f)); err != nil {
 		return err
 	}
-	if err := f.exchangeLinkFor(former); err != nil {
+	if err := f.exchangeLinkFor(legacy); err != nil {
 		return err
 	}
 	if err := osutil.SyncDir(filepath.Dir(string(f))); err != nil {
 		return err
 	}
-	return osutil.SyncDir(filepath.Dir(former))
+	return osutil.SyncDir(filepath.Dir(legacy))
 }
 
-// exchangeLinkFor exchanges the symlink at f with the directory former. On a file system that cannot exchange
+// exchangeLinkFor exchanges the symlink at f with the directory legacy. On a file system that cannot exchange
 // them, it removes the symlink and moves the directory.
-func (f Folder) exchangeLinkFor(former string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
+func (f Folder) exchangeLinkFor(legacy string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, legacy, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
 	if err == nil {
 		return nil
 	}
@@ -214,7 +215,7 @@ func (f Folder) exchangeLinkFor(former string) error {
 	if err := os.Remove(string(f)); err != nil {
 		return err
 	}
-	return os.Rename(former, string(f))
+	return os.Rename(legacy, string(f))
 }
 
 // linkFrom makes path a relative symlink to the unit's directory, ../agents/unit-SERVICE-N. It does nothing
@@ -330,10 +331,10 @@ func (f Folder) MissingStorage(environment string, storages []state.Storage) (id
 	return ids
 }
 
-// BindStorage creates the storage's directory and binds the directory to its location. It is idempotent. If
-// the storage was bound before and its directory is missing, for example because its disk is not mounted,
+// BindStorage creates the storage's directory and makes it visible at the storage's location. It is idempotent.
+// If the storage was bound before and its directory is missing, for example because its disk is not mounted,
 // BindStorage returns an error instead of creating an empty directory. For storage in memory it creates the
-// directory again.
+// directory again. For a storage in an operator's directory, it also returns an error if s.Base is missing.
 func (f Folder) BindStorage(s Storage) error {
 	isMemory := s.Pool == charm.PoolTmpFS
 	if s.Bound && !isMemory {
@@ -357,7 +358,7 @@ func (f Folder) BindStorage(s Storage) error {
 	if s.Location == s.Folder { // the unit finds the content in the storage's own directory
 		return nil
 	}
-	note := f.notePath(s.ID)
+	note := f.notePath(s.ID) // BindMount records the location there
 	err := osutil.BindMount(s.Folder, s.Location, note, s.ReadOnly)
 	if err == nil {
 		return nil

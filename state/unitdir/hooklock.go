@@ -61,13 +61,14 @@ type Quiesced struct {
 }
 
 // TryQuiesce locks the unit's directory so that no hook of the unit can start until the returned lock is
-// closed. It also works if no agent runs the unit now. Several processes can quiesce a unit at the same time.
-// It returns ErrHookRuns or ErrAgentUnaware if a later attempt can succeed.
+// closed. It also works if no agent runs the unit now. If the files to lock do not exist, it locks nothing, and
+// [Quiesced.Holds] returns false once an agent has started. Several processes can quiesce a unit at the same
+// time. TryQuiesce returns ErrHookRuns or ErrAgentUnaware if a later attempt can succeed.
 //
 // TryQuiesce does not create files, since the agent may run as a different user. It does not notice a running
 // hook whose agent was killed.
 func (f Folder) TryQuiesce() (*Quiesced, error) {
-	// Without a directory there is nothing to lock. Quiesced.Holds notices an agent that starts later.
+	// Without a directory there is nothing to lock.
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Quiesced{folder: f}, nil
@@ -95,8 +96,9 @@ func (f Folder) TryQuiesce() (*Quiesced, error) {
 	return q, nil
 }
 
-// tryLocks takes the locks that keep agents and hooks of the unit from starting. The caller must close q even
-// after an error. Only one process at a time can call tryLocks for a unit.
+// tryLocks takes the locks that keep agents and hooks of the unit from starting. It returns ErrHookRuns or
+// ErrAgentUnaware, as TryQuiesce does. The caller must close q even after an error. Only one process at a time
+// can call tryLocks for a unit.
 func (q *Quiesced) tryLocks() error {
 	hookLockInUse, err := q.folder.isHookLockInUse()
 	if err != nil {

@@ -77,8 +77,8 @@ func (f Folder) unpackedFiles() (fileSet, error) {
 // preserveLocalFiles adds the files that hooks have created in charm/ to charm.new/. old contains the files
 // that came with the old charm. If the new charm has a file with the same name, the new charm's file stays.
 //
-// preserveLocalFiles creates hard links instead of moving files. So the old charm stays complete until the
-// swap, and a process that has a file open continues to write to the same file.
+// preserveLocalFiles does not move files, so the old charm stays complete until the swap. If possible it creates
+// hard links, so that a process that has a file open continues to write to the same file.
 func (f Folder) preserveLocalFiles(old fileSet) error {
 	root, err := os.OpenRoot(string(f))
 	if err != nil {
@@ -94,6 +94,7 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 		return osutil.InFolder(err, string(f))
 	}
 
+	// The modes come last, since they can deny access to the directories.
 	return osutil.InFolder(p.restoreDirModes(), string(f))
 }
 
@@ -112,8 +113,9 @@ func oldPath(name string) string { return path.Join("charm", name) }
 // newPath returns the path of a file in the new charm.
 func newPath(name string) string { return path.Join("charm.new", name) }
 
-// preserveDir adds the files that hooks have created in a directory to the new charm. It ignores files that
-// disappear while it works, since processes that earlier hooks have started may still be running.
+// preserveDir adds the files that hooks have created in a directory to the new charm, except __pycache__. It
+// ignores files that disappear while it works, since processes that earlier hooks have started may still be
+// running.
 func (p *preserver) preserveDir(dir string) error {
 	f, err := p.root.Open(oldPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +159,7 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 
 	cameWithCharm := p.shipped[name]
 	if e.IsDir() {
-		if !cameWithCharm { // keep the directory of a hook even if the directory is empty
+		if !cameWithCharm { // keep a directory that a hook has created, even if it is empty
 			if err := p.ensureDir(name); err != nil {
 				return err
 			}
@@ -199,8 +201,9 @@ func (p *preserver) ensureDir(dir string) error {
 	return p.root.Mkdir(newPath(dir), 0o700)
 }
 
-// linkOrCopy adds a file of the old charm to the new charm. It creates a hard link. If the file system does not
-// support hard links, it creates a copy. It returns [fs.ErrNotExist] if the file has disappeared.
+// linkOrCopy adds a file of the old charm to the new charm. It creates a hard link. If it cannot create a hard
+// link, it copies a regular file or a symlink, and skips any other file. It returns [fs.ErrNotExist] if the file
+// has disappeared.
 func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	err := p.root.Link(oldPath(name), newPath(name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -222,7 +225,7 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	return nil
 }
 
-// copyFile copies a file of the old charm into the new charm, with its mode.
+// copyFile copies a file of the old charm into the new charm, with its mode but not its owner.
 func (p *preserver) copyFile(name string) error {
 	src, err := p.root.Open(oldPath(name))
 	if err != nil {
@@ -264,7 +267,7 @@ func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
 	return dst.Sync()
 }
 
-// restoreDirModes sets the owners and modes of the created directories to those in the old charm.
+// restoreDirModes gives the created directories their modes in the old charm and, if possible, their owners.
 func (p *preserver) restoreDirModes() error {
 	// Children come before their parents, since the new mode of a parent can deny access to its children.
 	for _, dir := range slices.Backward(p.madeDirs) {

@@ -369,6 +369,11 @@ func (f Folder) BindStorage(s Storage) error {
 		return err
 	}
 
+	// BindMount could not release a former location, to which the note still leads.
+	if recorded, readErr := os.Readlink(note); readErr == nil && recorded != s.Location {
+		return err
+	}
+
 	// Another storage may be bound at the location. If the note stayed, a release of this storage would
 	// unmount the other storage.
 	if removeErr := os.Remove(note); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {

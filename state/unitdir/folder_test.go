@@ -148,3 +148,34 @@ func TestOneStorageDoesNotReleaseAnother(t *testing.T) {
 		t.Errorf("the other one is gone: %v", err)
 	}
 }
+
+// TestMovedStorageIsReleased moves a storage to a new location while a process uses the old one. A release must still
+// find the old location afterwards.
+func TestMovedStorageIsReleased(t *testing.T) {
+	machine := t.TempDir()
+	before, after := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "after")
+	storage := func(location string) Storage {
+		return StorageOf(machine, "e", state.Storage{ID: "data/0", Pool: "rootfs", Location: location})
+	}
+	f := Of(machine, "db/0")
+	if err := f.BindStorage(storage(before)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.ReleaseStorage("data/0") })
+	open, err := os.Create(filepath.Join(before, "word"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+
+	if err := f.BindStorage(storage(after)); err == nil {
+		t.Skip("this user cannot mount, and a symlink is never busy")
+	}
+	open.Close()
+	if err := f.ReleaseStorage("data/0"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(before, "word")); err == nil {
+		t.Error("the storage is still at its former location")
+	}
+}

@@ -114,7 +114,8 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	err := newCommand(ctx, []string{s.Path, "is-active", unit}).Run()
-	// As for systemctl, an exit code other than 0 means that the unit is not running.
+	// As for systemctl, an exit code other than 0 means that the unit is not running. After the timeout, the exit
+	// of the killed program has no meaning.
 	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return false, nil
 	}
@@ -127,8 +128,9 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 
 // RunDetached runs the command in a new session, and waits until the command ends. It first waits until no other
 // command with the same log is running. It returns an error with the end of the log if the command fails. If ctx
-// is done first, the command continues. The exception is a command that has exceeded its timeout, which is
-// killed. RunDetached ignores d.Join and d.Resume, since the result of an earlier command is not kept.
+// is done while the command runs, RunDetached returns, and the command continues. But if the command has exceeded
+// its timeout, RunDetached kills it. RunDetached ignores d.Join and d.Resume, since the result of an earlier
+// command is not kept.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	lock, err := awaitLock(ctx, d.Log+".lock")
 	if err != nil {
@@ -154,7 +156,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 
-	// The channel is buffered, since the command continues if the caller ends.
+	// The channel is buffered, so that the goroutine ends even if RunDetached returns before the command ends.
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 
@@ -177,7 +179,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	return nil
 }
 
-// awaitLock locks the file at the path. It waits while another process holds the lock.
+// awaitLock locks the file at the path. It waits while another process holds the lock, until ctx is done.
 func awaitLock(ctx context.Context, path string) (lock *os.File, err error) {
 	err = poll(ctx, func() (done bool, err error) {
 		lock, err = osutil.TryLockFile(path, os.O_CREATE|os.O_RDWR)

@@ -20,8 +20,9 @@ import (
 // can be lost.
 type Systemd struct{}
 
-// withUnit calls do with a connection to systemd. It retries if systemd disconnects, which happens for a
-// moment while systemd's own package is upgraded.
+// withUnit calls do with a connection to systemd. If systemd disconnects, withUnit calls do again with a new
+// connection, up to maxReconnects times. systemd disconnects for a moment while its own package is upgraded. verb
+// and unit describe the call in the activity and the error.
 func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
 	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
 	defer doing.End()
@@ -85,17 +86,17 @@ func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) 
 		return unitState{}, err
 	}
 
-	var f unitState
-	f.load, _ = p["LoadState"].(string)
-	f.active, _ = p["ActiveState"].(string)
-	f.stale, _ = p["NeedDaemonReload"].(bool)
+	var state unitState
+	state.load, _ = p["LoadState"].(string)
+	state.active, _ = p["ActiveState"].(string)
+	state.stale, _ = p["NeedDaemonReload"].(bool)
 	// The property has the number and the path of the job. The number is 0 if there is no job.
 	if job, ok := p["Job"].([]any); ok && len(job) > 0 {
 		id, _ := job[0].(uint32)
-		f.job = id != 0
+		state.job = id != 0
 	}
 
-	return f, nil
+	return state, nil
 }
 
 // Start starts the unit.
@@ -108,7 +109,8 @@ func (s Systemd) Restart(ctx context.Context, unit string) error {
 	return s.startBy(ctx, "restart", unit, (*sd.Conn).RestartUnitContext)
 }
 
-// startBy starts or restarts a unit with the method start, and waits until systemd's job has ended.
+// startBy removes the unit's hold, and starts or restarts the unit with the method start. It waits until systemd's
+// job has ended, and returns an error if the unit has failed. verb names the method in messages.
 func (s Systemd) startBy(
 	ctx context.Context,
 	verb, unit string,
@@ -129,20 +131,20 @@ func (s Systemd) startBy(
 	})
 }
 
-// reloadIfStale makes systemd read the unit's files again if a package has changed them. It also resets the
-// failure counter of a failed unit. Callers can call unholdUnit afterwards without another reload, since
-// systemd checks for the hold at each start.
+// reloadIfStale makes systemd read the unit's files again if they have changed, or if systemd has not found the
+// unit. It also resets a failed unit, so that its failures do not count for the next start. A caller that removes
+// the hold afterwards does not need another reload, since systemd checks at each start whether the hold exists.
 func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
-	f, err := readState(ctx, c, unit)
+	state, err := readState(ctx, c, unit)
 	if err != nil {
 		return err
 	}
 
-	if f.active == "failed" {
+	if state.active == "failed" {
 		// If this fails, the unit is started anyway.
 		_ = c.ResetFailedUnitContext(ctx, unit)
 	}
-	if f.stale || f.load == "not-found" {
+	if state.stale || state.load == "not-found" {
 		return c.ReloadContext(ctx)
 	}
 
@@ -152,14 +154,14 @@ func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 // awaitJob waits until systemd's job for the unit has ended. It returns an error if the unit has failed.
 func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 	return poll(ctx, func() (bool, error) {
-		f, err := readState(ctx, c, unit)
+		state, err := readState(ctx, c, unit)
 		if err != nil {
 			return false, err
 		}
-		if f.job {
+		if state.job {
 			return false, nil
 		}
-		if f.active == "failed" {
+		if state.active == "failed" {
 			return false, fmt.Errorf("the unit has failed; to see why: journalctl -u %s", unit)
 		}
 
@@ -171,9 +173,9 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 // different time.
 const stopTimeout = 5 * time.Minute
 
-// Stop stops the unit, and holds it so that nothing starts it. If the unit is still not stopped when
-// systemd's job has ended, for example before an automatic restart, Stop repeats the request. It gives up
-// after stopTimeout.
+// Stop stops the unit, and holds it so that nothing starts it. If systemd's job has ended but the unit is not
+// stopped, for example because it waits for an automatic restart, Stop repeats the request. It gives up after
+// stopTimeout.
 func (s Systemd) Stop(ctx context.Context, unit string) error {
 	return s.withUnit(ctx, "stop", unit, func(c *sd.Conn) error {
 		if err := holdUnit(unit); err != nil {
@@ -189,14 +191,14 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 		wasRequested := false
 
 		err := poll(limit, func() (bool, error) {
-			f, err := readState(limit, c, unit)
-			isStopped := !f.job && (f.active == "inactive" || f.active == "failed")
+			state, err := readState(limit, c, unit)
+			isStopped := !state.job && (state.active == "inactive" || state.active == "failed")
 			switch {
 			case err != nil:
 				return false, err
 			case isStopped:
 				return true, nil
-			case wasRequested && f.job:
+			case wasRequested && state.job:
 				// The stop job is still running.
 				return false, nil
 			}
@@ -221,8 +223,8 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 // IsActive reports whether the unit is running.
 func (s Systemd) IsActive(ctx context.Context, unit string) (isActive bool, err error) {
 	err = s.withUnit(ctx, "look at", unit, func(c *sd.Conn) error {
-		f, err := readState(ctx, c, unit)
-		isActive = f.active == "active" || f.active == "reloading"
+		state, err := readState(ctx, c, unit)
+		isActive = state.active == "active" || state.active == "reloading"
 		return err
 	})
 	return isActive, err
@@ -231,19 +233,19 @@ func (s Systemd) IsActive(ctx context.Context, unit string) (isActive bool, err 
 // RunDetached runs the command as a transient unit, which outlives this process, and waits for its end. It first
 // waits for the end of a unit of the same name, since systemd runs only one at a time. In two cases it returns
 // the result of that unit and starts nothing: with d.Join, if the unit was still running the same command, and
-// with d.Resume, if the same command has failed there. If the timeout in ctx ends one of the waits, RunDetached
-// kills the unit.
+// with d.Resume, if the same command has failed there. Commands with the same title count as the same. If the
+// timeout in ctx ends one of the waits, RunDetached kills the unit.
 func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 
 	return s.withUnit(ctx, "run", unit, func(c *sd.Conn) error {
-		f, err := readState(ctx, c, unit)
+		state, err := readState(ctx, c, unit)
 		if err != nil {
 			return err
 		}
 
 		// The unit may still be running or have the result of an earlier command.
-		isJoined := d.Join && f.isWorking() && hasTitle(ctx, c, unit, d)
+		isJoined := d.Join && state.isWorking() && hasTitle(ctx, c, unit, d)
 		failed, err := awaitEnd(ctx, c, unit)
 		if err != nil {
 			return killHung(ctx, c, unit, d, err)
@@ -287,8 +289,8 @@ func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err erro
 }
 
 // isWorking reports whether the unit is starting, running its command, or stopping.
-func (f unitState) isWorking() bool {
-	return f.active == "activating" || f.active == "deactivating" || f.job
+func (s unitState) isWorking() bool {
+	return s.active == "activating" || s.active == "deactivating" || s.job
 }
 
 // hasTitle reports whether the unit runs, or has run, a command with the title of d.
@@ -330,9 +332,9 @@ func forgetTransient(ctx context.Context, c *sd.Conn, unit string) {
 // awaitEnd waits until the unit is no longer working, and reports whether its command has failed.
 func awaitEnd(ctx context.Context, c *sd.Conn, unit string) (failed bool, err error) {
 	err = poll(ctx, func() (bool, error) {
-		f, err := readState(ctx, c, unit)
-		failed = f.active == "failed"
-		return !f.isWorking(), err
+		state, err := readState(ctx, c, unit)
+		failed = state.active == "failed"
+		return !state.isWorking(), err
 	})
 	return failed, err
 }

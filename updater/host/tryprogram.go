@@ -16,8 +16,8 @@ import (
 // tryTimeout limits one trial. The limit is long enough for a slow machine.
 const tryTimeout = 2 * time.Minute
 
-// tryProgram runs `neco plan` and the help of the daemons with the new program before it replaces anything. A
-// program for a different architecture, or one that cannot read its manifest, fails at this point, when
+// tryProgram runs `neco plan` and the help of the daemons with the new program, before that program replaces
+// anything. A program for a different architecture, or one that cannot read its manifest, fails at this point, when
 // nothing needs to be undone.
 func tryProgram(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
@@ -36,6 +36,7 @@ func tryProgram(ctx context.Context, program string) error {
 // tryAs runs the program with the arguments, and returns its output. The first argument is the name under
 // which the program runs, and selects what it does.
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
+	// RetryBusy waits while another process still has the program open for writing.
 	err = osutil.RetryBusy(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)
 		c.Args = args
@@ -45,7 +46,7 @@ func tryAs(ctx context.Context, program string, args []string) (out []byte, err 
 		return err
 	})
 	if isUnreadable(err) {
-		// The disk is at fault, and not the release.
+		// A part of the program could not be read, so the disk is at fault, and not the release.
 		return nil, fmt.Errorf("cannot read %s: %w", program, syscall.EIO)
 	}
 

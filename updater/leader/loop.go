@@ -35,7 +35,8 @@ type leader struct {
 const maxBatchDelay = 100 * time.Millisecond
 
 // runDecisions reads the records, decides and acts in a loop, until the leadership or ctx ends. Between
-// actions it waits for changes, or for the time when the decision can change.
+// actions it waits for changes, or for the time when the decision can change. It returns an error that ends the
+// leadership, and logs and retries all other errors.
 func (l leader) runDecisions(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
 		keys.Presences, keys.Inventories)
@@ -54,6 +55,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 			case endsLeadership(err) || ctx.Err() != nil:
 				return err
 			case err != nil:
+				// The store may have been unreachable, so servers may need time to come back.
 				observations.NoteOutage()
 				slog.Warn("cannot decide the next action; trying again", "error", err)
 				_ = backoff.Sleep(ctx, updater.RetryInterval)
@@ -67,7 +69,8 @@ func (l leader) runDecisions(ctx context.Context) error {
 
 			if a.Verb == decide.Wait {
 				clock.WaitUntil(ctx, feed.Ready(), observations.WallTime(a.Until))
-				// Let more changes arrive, so that one decision serves them all.
+				// Let more changes arrive, so that one decision serves them all. A slow decision is worth a longer
+				// wait.
 				_ = backoff.Sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}
@@ -89,7 +92,7 @@ func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) err
 	return f()
 }
 
-// followKeys calls act at once. It calls act again whenever one of the keys has changed, or at the time that
+// followKeys calls act at once. It calls act again whenever one of the keys may have changed, or at the time that
 // the last call of act returned. A zero time never comes. A name that ends with a slash stands for all keys below
 // it. followKeys returns an error of act only if the error ends the leadership, and ignores all others. It returns
 // nil when ctx is done.
@@ -111,8 +114,8 @@ func (l leader) followKeys(ctx context.Context, names []string, act func() (unti
 }
 
 // actOnCache decides on the next action, carries it out, and returns it. A decision that is based on the cached
-// snapshot is enough to wait or to open a gate. Any other decision is made again in a transaction that reads
-// everything.
+// snapshot is enough to wait or to open a gate. For any other action, or if the gate cannot be opened on this basis,
+// actOnCache decides again in a transaction that reads everything.
 func (l leader) actOnCache(
 	ctx context.Context,
 	cache *snapshotCache,
@@ -149,6 +152,8 @@ func (l leader) tryOpenGate(ctx context.Context, cache *snapshotCache, a decide.
 
 	// An Open writes only the gate.
 	gate := a.Changes[0]
+	// keys.Current holds the request. If it has changed, or this updater no longer leads, PutIf
+	// writes nothing and returns 0.
 	revision, err := l.leadership.PutIf(ctx, keys.Current, cache.requestRevision, gate.Key, gate.Value)
 	if err != nil {
 		return false, err
@@ -171,8 +176,9 @@ func (l leader) nextAction(s decide.Snapshot, observations *decide.Observations)
 	return decide.Next(s, now)
 }
 
-// actInTransaction decides again in a transaction, and writes the changes. The transaction fails if anything
-// on which the decision is based has changed, or if this updater no longer leads.
+// actInTransaction decides in a transaction that reads everything, writes the changes, and returns the action. If a
+// record has changed before the commit, it decides again. Changes of the activities, and of the records that
+// [decide.Load] excepts, do not count. The error wraps [keyspace.ErrSessionLost] if this updater no longer leads.
 func (l leader) actInTransaction(ctx context.Context, observations *decide.Observations) (a decide.Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, l.Version)
@@ -245,6 +251,7 @@ func (l leader) sendHeartbeat(ctx context.Context) error {
 		address: s.Config.Heartbeat,
 		body:    func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) },
 	}
+	// The body does not depend on the alert, so the alert is empty.
 	return to.send(ctx, s.Config, record.Alert{})
 }
 
@@ -277,8 +284,8 @@ type snapshotCache struct {
 	snapshot        decide.Snapshot
 }
 
-// catchUp applies the changes since the last call. If one of them cannot be applied, catchUp reads the whole
-// snapshot again.
+// catchUp applies the changes since the last call to the snapshot. It reads the whole snapshot again instead if the
+// cache is stale, if any key may have changed, or if one of the changes cannot be applied.
 func (f *snapshotCache) catchUp(ctx context.Context) error {
 	news := f.feed.Take()
 	f.stale = f.stale || news.All
@@ -297,15 +304,16 @@ func (f *snapshotCache) catchUp(ctx context.Context) error {
 	return err
 }
 
-// reload reads the snapshot and its revisions in one view.
+// reload reads the snapshot, its revision and the request's revision in one view.
 func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 	f.snapshot, err = decide.Load(v, f.ownVersion)
 	if err != nil {
 		return err
 	}
 
-	var r record.Request
-	f.requestRevision, err = v.GetAt(keys.Current, &r)
+	// The snapshot already has the request, so only its revision is kept.
+	var request record.Request
+	f.requestRevision, err = v.GetAt(keys.Current, &request)
 	if err != nil {
 		return err
 	}
@@ -324,6 +332,7 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 		// The change does not contain the new value.
 		return false
 	case c.Key == keys.Gate:
+		// A deleted gate is zero. A new gate keeps no field of the previous one.
 		f.snapshot.Gate = record.Gate{}
 		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &f.snapshot.Gate) == nil
 	case strings.HasPrefix(c.Key, keys.Workers):

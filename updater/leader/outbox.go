@@ -21,9 +21,10 @@ import (
 	"bijou/updater/release"
 )
 
-// sendAlerts sends the alerts in the outbox, the oldest first, and removes each alert that was sent. It does so
-// whenever the outbox has changed, and retries failed deliveries after growing delays. If the process is killed
-// between sending and removing an alert, the next leader sends the alert again.
+// sendAlerts sends the alerts in the outbox, the oldest first, and removes each alert that all receivers have
+// received. It does so whenever the outbox or the configuration has changed, and retries failed deliveries after
+// growing delays. If the process is killed between sending and removing an alert, the next leader sends the alert
+// again.
 func (l leader) sendAlerts(ctx context.Context) error {
 	p := alertSender{leader: l, sent: map[delivery]bool{}}
 	failures := 0
@@ -58,7 +59,7 @@ type alertSender struct {
 
 // sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has received it. The
 // returned error joins the errors of all failed deliveries. If the store cannot be read, or an alert cannot be
-// removed, sendAll stops and returns only that error.
+// removed, sendAll stops and returns only that error. It sends no further alerts once ctx is done.
 func (p alertSender) sendAll(ctx context.Context) error {
 	config, alerts, err := p.readOutbox(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	}
 
 	var failures error
-	p.failed = map[string]bool{} // the receivers that fail in this round
+	p.failed = map[string]bool{} // the receivers that fail; p is a copy, so the map is only for this round
 
 	for _, a := range alerts {
 		if ctx.Err() != nil {
@@ -110,9 +111,11 @@ func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { stop(); cancel() }
 }
 
-// readOutbox reads the configuration and the alerts to send, the oldest first.
+// readOutbox reads the configuration and the alerts to send, the oldest first. It logs and skips alerts that cannot
+// be decoded.
 func (p alertSender) readOutbox(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
 	err = p.Store.View(ctx, func(v *keyspace.View) error {
+		// View may call this function again.
 		alerts = nil
 		if config, err = updater.LoadConfig(v); err != nil {
 			return err
@@ -141,7 +144,8 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 
 // sendAlert sends the alert, and reports whether all receivers have now received the alert. It skips
 // receivers that have failed in this round, so that a hanging receiver does not delay other alerts. Without
-// receivers, the alert is only logged. sendAlert continues for a moment after ctx ends, to finish a delivery.
+// receivers, sendAlert only logs the alert, and returns true. It continues for a moment after ctx ends, to finish a
+// delivery.
 func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (sentToAll bool, err error) {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -238,7 +242,8 @@ func slackBody(a record.Alert) any {
 // sendTimeout limits one delivery.
 const sendTimeout = 20 * time.Second
 
-// send sends an alert to the receiver. Its errors do not show the address, which is a secret.
+// send sends an alert to the receiver. It returns an error if the answer's status is not 2xx. Its errors do not
+// show the whole address, which is a secret.
 func (p receiver) send(ctx context.Context, config record.Config, a record.Alert) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()

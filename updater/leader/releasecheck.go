@@ -21,8 +21,8 @@ import (
 	"bijou/updater/release"
 )
 
-// checkReleases checks for releases at each interval, at an operator's request, and when the configuration of
-// the source changes. It retries failed checks after growing delays.
+// checkReleases checks for releases at each interval, and at once when the query changes, for example at an
+// operator's request. It retries failed checks after growing delays, or after the delay that the source requests.
 func (l leader) checkReleases(ctx context.Context) error {
 	c := releaseChecker{leader: l}
 	defer c.close()
@@ -30,6 +30,7 @@ func (l leader) checkReleases(ctx context.Context) error {
 	return l.followKeys(ctx, []string{keys.AllConfig, keys.Infos}, func() (time.Time, error) {
 		until, err := c.checkIfDue(ctx)
 		if err != nil && !endsLeadership(err) {
+			// The store could not be read or written. checkNow records a failed check, and returns no error for it.
 			slog.Warn("cannot look for releases; trying again", "error", err)
 			until = time.Now().Add(updater.RetryInterval)
 		}
@@ -58,7 +59,7 @@ type query struct {
 }
 
 // checkIfDue checks for releases if a check is due or the query has changed. It returns the time of the next
-// check. That time is zero if there is no source, or if servers would install no release.
+// check. That time is zero if there is no source, if servers would install no release, or with an error.
 func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
 	config, q, err := c.readQuery(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 			return err
 		}
 
-		config = s.Config
+		config = s.Config // equal to the configuration above, which is from the same view
 		q = newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.IsChecked(q.wanted)
@@ -169,18 +170,18 @@ func (c *releaseChecker) close() {
 	}
 }
 
-// checkNow checks for releases, and commits the result unless the configuration has changed in the
-// meantime. A failed check is also a result.
+// checkNow checks for releases, and commits the result unless the configuration of the source has changed in the
+// meantime. A failed check is also a result. checkNow returns an error only if the result could not be committed.
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	found, err := c.queryReleases(ctx, config)
 	c.lastCheck = time.Now()
-	c.unrecorded = false // the record of a failure contains the time of the next check
+	c.unrecorded = false // the value of the previous check must not affect newLook
 	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err == nil))
 	if err == nil {
 		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
 	}
 	if ctx.Err() != nil {
-		// The check was interrupted, so it has no result.
+		// The check was interrupted, so it has no result to commit.
 		return nil
 	}
 
@@ -235,8 +236,8 @@ func (c *releaseChecker) newLook(config record.Config, f checkResult, err error)
 var errQueryChanged = errors.New("the configuration has changed")
 
 // commitIfUnchanged calls f in a transaction, which commits the result of a check with the given
-// configuration. If the stored configuration has changed in the meantime, commitIfUnchanged does nothing and
-// returns nil. In that case the next check uses the new configuration.
+// configuration. If the stored configuration of the source has changed in the meantime, commitIfUnchanged commits
+// nothing and returns nil. In that case the next check uses the new configuration.
 func (c *releaseChecker) commitIfUnchanged(
 	ctx context.Context,
 	config record.Config,
@@ -298,8 +299,8 @@ func (f *checkResult) refuse(version string, err error) bool {
 }
 
 // queryReleases lists the releases, and inspects the newest releases and the release that servers should
-// install. If an error occurs after the list was read, f.listed is true, and f has the parts of the result
-// that are known.
+// install. If an error occurs during the inspection, f.listed is true, and f has the parts of the result that
+// are known. After an earlier error, f is empty.
 func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config) (f checkResult, err error) {
 	if c.source == nil {
 		if c.source, err = release.NewSource(config); err != nil {
@@ -326,8 +327,8 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 }
 
 // inspectReleases inspects the newest releases and the release that servers should install, and adds the
-// findings to f. It returns an error if one of these releases cannot be fetched now. Otherwise it returns
-// [release.ErrIncomplete] if the best of all releases is not complete.
+// findings to f. It returns an error if it cannot inspect one of these releases now. Otherwise it returns
+// [release.ErrIncomplete] if the best release that the environment accepts is not complete.
 func (c *releaseChecker) inspectReleases(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -346,22 +347,23 @@ func (c *releaseChecker) inspectReleases(
 		f.needs = nil
 	}
 
-	isMissed := failure != nil && isNewest
+	isMissed := failure != nil && isNewest // the wanted version cannot be fetched now
 	if f.published == nil && !isMissed {
-		// chooseNewest has not inspected the wanted version.
+		// f does not have the digests of the wanted version yet.
 		if err := c.inspectWanted(ctx, s, wanted, releases, f); err != nil {
 			failure = err
 			isMissed = true
 		}
 	}
-	isInstalled := s.Current != nil && release.Same(wanted, s.Current.Version)
-	if isMissed && !isInstalled {
+	isCurrent := s.Current != nil && release.Same(wanted, s.Current.Version)
+	if isMissed && !isCurrent {
 		f.missed = wanted
 	}
 
 	if f.published != nil {
 		s.Published = f.published
 	}
+	// The next query will contain the wanted version, and must not cause another check.
 	c.rememberWanted(s, wanted)
 
 	if failure != nil {
@@ -378,14 +380,14 @@ func (c *releaseChecker) rememberWanted(s decide.Snapshot, wanted string) {
 }
 
 // findWithdrawn returns the release that servers have or are installing, if that release is newer than all
-// published releases and pre-releases. It returns nil otherwise.
+// published releases and pre-releases with the configured tag prefix. It returns nil otherwise.
 func findWithdrawn(s decide.Snapshot, releases []release.Release) *record.Withdrawn {
 	if s.Current == nil {
 		return nil
 	}
 
 	w := record.Withdrawn{Version: s.Current.Version}
-	// In staging, pre-releases also count.
+	// Choose considers pre-releases only for staging.
 	if best, ok := release.Choose(record.EnvStaging, s.Config.TagPrefix, releases); ok {
 		w.Newest = best.Version.String()
 	}
@@ -396,16 +398,17 @@ func findWithdrawn(s decide.Snapshot, releases []release.Release) *record.Withdr
 	return &w
 }
 
-// chooseNewest finds the newest release that can be installed, and records it and all refused releases in f.
-// It inspects only releases that are newer than the servers' version. If a release cannot be fetched now,
-// failed is the reason. chooseNewest does not choose an older release in its place, since the newer release
-// may be valid. incomplete is [release.ErrIncomplete] if the best of all releases is not complete.
+// chooseNewest finds the newest release that can be installed, and records in f this release and the newer ones
+// that are refused. It inspects only releases that are newer than the servers' version. If a release cannot be
+// fetched now, failure is the reason. chooseNewest does not choose an older release in its place, since the newer
+// release may be valid. incomplete is [release.ErrIncomplete] if the best release that the environment accepts is
+// not complete.
 func (c *releaseChecker) chooseNewest(
 	ctx context.Context,
 	s decide.Snapshot,
 	releases []release.Release,
 	f *checkResult,
-) (incomplete, failed error) {
+) (incomplete, failure error) {
 	candidates, incomplete := c.source.Candidates(releases)
 
 	for _, choice := range candidates {
@@ -431,8 +434,8 @@ func (c *releaseChecker) chooseNewest(
 }
 
 // inspectWanted records in f the digests and needs of the version that servers should install, or its
-// refusal. It does nothing if no version is wanted, or if servers already have the version and it is no
-// longer published. It returns an error if the version cannot be fetched now.
+// refusal. It returns an error if the version is not published, or cannot be fetched now. It does nothing if no
+// version is wanted, or if the version is not published but is that of the running or last update.
 func (c *releaseChecker) inspectWanted(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -446,8 +449,8 @@ func (c *releaseChecker) inspectWanted(
 
 	r, err := release.Lookup(wanted, s.Config.TagPrefix, releases)
 	if err != nil {
-		isInstalled := s.Current != nil && release.Same(wanted, s.Current.Version)
-		if isInstalled {
+		isCurrent := s.Current != nil && release.Same(wanted, s.Current.Version)
+		if isCurrent {
 			return nil
 		}
 		return err
@@ -467,8 +470,9 @@ func (c *releaseChecker) inspectWanted(
 }
 
 // inspect checks that release r, which has the given version, can be installed. It returns the digests and
-// the needs of the release. If all servers have the release, inspect only reads its digests, and returns nil
-// needs. It returns a [release.RefusedError] if the release cannot be installed.
+// the needs of the release. The needs are nil if an earlier check has recorded them and the release has not changed.
+// If all servers have the release, or the running or last update is to it, inspect only reads its digests, and the
+// needs are also nil. It returns a [release.RefusedError] if the release cannot be installed.
 func (c *releaseChecker) inspect(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -572,8 +576,9 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	return tx.PutOrRemove(keys.Refused, found, len(found.Releases) > 0)
 }
 
-// putRelease records the newest release, and the release that servers should install with its needs. If the
-// files of an installed or requested release were replaced, it adds an alert, once for the new files.
+// putRelease records the newest release. It also records the digests and needs of the release that servers should
+// install, if the check has found them. If the files of an installed or requested release were replaced, it adds an
+// alert, once for the new files.
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err := tx.PutOrRemove(keys.Release, f.newest, f.newest != ""); err != nil {
 		return err
@@ -600,9 +605,10 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 		return err
 	}
 
-	isKnown := recorded != nil && recorded.Version == f.published.Version && recorded.Digests == f.published.Digests
+	hasSameFiles := recorded != nil &&
+		recorded.Version == f.published.Version && recorded.Digests == f.published.Digests
 	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced() // reads only these fields
-	if !isKnown && why != "" {
+	if !hasSameFiles && why != "" {
 		if err := putReplacedAlert(tx, *f.published, why); err != nil {
 			return err
 		}
@@ -623,7 +629,8 @@ func putReplacedAlert(tx *keyspace.Tx, p record.Published, why string) error {
 	return tx.Put(keys.Alert(a.ID), a)
 }
 
-// putNeeds records the needs of the release, if they are known and have changed.
+// putNeeds records the needs of the release that servers should install, if the check has found them and they differ
+// from the recorded needs.
 func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	if f.published == nil || f.needs == nil {
 		return nil
@@ -640,7 +647,8 @@ func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	return tx.Put(keys.Needs, *f.needs)
 }
 
-// putLook records whether the check has failed, and whether the installed release is no longer published.
+// putLook records whether the check has failed, and whether the installed release is no longer published, with the
+// alerts about both.
 func (f checkResult) putLook(tx *keyspace.Tx, l decide.Look) error {
 	failure, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
 	if err != nil {
@@ -651,7 +659,7 @@ func (f checkResult) putLook(tx *keyspace.Tx, l decide.Look) error {
 	}
 
 	if !f.listed {
-		// Nothing is known about the published releases.
+		// The published releases are unknown, so the record of a withdrawn release stays.
 		return nil
 	}
 	recorded, err := updater.ReadKey[record.Withdrawn](tx.View, keys.Withdrawn)

@@ -28,8 +28,9 @@ type Options struct {
 	Ready   func()            // called when the updater begins to campaign; can be nil
 }
 
-// Run campaigns, and leads when it is elected, until ctx is done. It logs and retries failures. It returns
-// an error only if the store was deleted or closed.
+// Run first recovers a stopped update if one of its servers is no longer registered. It then calls o.Ready,
+// campaigns, and leads when it is elected, until ctx is done. It logs and retries failures. It returns an error only
+// if the store was deleted or closed.
 func Run(ctx context.Context, o Options) error {
 	startMetrics(o.Metrics)
 	recoverStopped := func() error { return recoverAtStart(ctx, o) }
@@ -41,7 +42,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Ready()
 	}
 
-	var lost time.Time // when the last session ended with an error
+	var lost time.Time // when the last call of campaign failed
 	return retryUntilDone(ctx, "lead", func() error {
 		err := campaign(ctx, o, lost)
 		if err != nil {
@@ -70,7 +71,8 @@ func retryUntilDone(ctx context.Context, action string, f func() error) error {
 	return nil
 }
 
-// recoverAtStart recovers a stopped update if one of its servers is no longer registered.
+// recoverAtStart recovers a stopped update if one of its servers is no longer registered, so that the leader makes a
+// new request in its place. It also records this for the audit.
 func recoverAtStart(ctx context.Context, o Options) error {
 	return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, o.Version)
@@ -101,9 +103,9 @@ func recoverAtStart(ctx context.Context, o Options) error {
 	})
 }
 
-// campaign runs one session. It waits until this updater is elected, leads, and then resigns, so that another
-// updater can lead at once. It returns nil when ctx is done. lost is the time when the previous session was
-// lost, or zero.
+// campaign runs one session. It waits until this updater is elected, leads, and then ends the session, so that
+// another updater can lead at once. It returns nil if ctx ends after the start of the session. lost is the time when
+// the previous call failed, or zero.
 func campaign(ctx context.Context, o Options, lost time.Time) error {
 	session, err := o.Store.NewSession(ctx)
 	if err != nil {
@@ -115,6 +117,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 		// The clean-up must also work after ctx is done.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 		defer cancel()
+		// A lost leadership is not handed over.
 		if leadership != nil && !leadership.HasEnded() {
 			noteHandOver(ctx, leadership)
 		}
@@ -157,8 +160,8 @@ func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	}
 }
 
-// runLeader runs all parts of a leader until ctx or the leadership ends. If one part returns, its error shows
-// that the leadership has ended, so runLeader also ends the other parts. It returns nil if ctx is done, and
+// runLeader runs all parts of a leader until ctx or the leadership ends. A part returns early only with an error
+// that ends the leadership, so runLeader then also ends the other parts. It returns nil if ctx is done, and
 // otherwise the first error.
 func runLeader(ctx context.Context, l leader) error {
 	leading, cancel := context.WithCancelCause(ctx)
@@ -217,15 +220,15 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	}
 
 	fleet := metrics.NewRegistry()
-	var last record.Request
+	var request record.Request // the running or last one, or zero
 	if s.Current != nil {
-		last = *s.Current
+		request = *s.Current
 	}
 
 	fleet.Set(float64(len(s.Servers)), "neco_updater_servers")
-	fleet.Set(metrics.BoolValue(s.Current != nil && !last.Ended() && !last.Stop), "neco_updater_running")
-	fleet.Set(metrics.BoolValue(last.Stop), "neco_updater_stopped")
-	fleet.Set(float64(len(last.Missing)), "neco_updater_missing_servers")
+	fleet.Set(metrics.BoolValue(s.Current != nil && !request.Ended() && !request.Stop), "neco_updater_running")
+	fleet.Set(metrics.BoolValue(request.Stop), "neco_updater_stopped")
+	fleet.Set(float64(len(request.Missing)), "neco_updater_missing_servers")
 	fleet.Set(float64(s.Degraded.Count()), "neco_updater_degraded")
 	fleet.Set(float64(len(s.Refusals())), "neco_updater_refused_releases")
 	fleet.Set(metrics.BoolValue(s.Outage() != nil), "neco_updater_no_releases")
@@ -237,7 +240,7 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 		lacking = len(noRoom.Servers)
 	}
 	fleet.Set(float64(lacking), "neco_updater_servers_without_room")
-	fleet.Set(1, "neco_updater_version_info", "release", s.Release, "current", last.Version)
+	fleet.Set(1, "neco_updater_version_info", "release", s.Release, "current", request.Version)
 
 	for _, n := range s.Servers {
 		lrn := strconv.Itoa(n)

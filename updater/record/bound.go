@@ -109,7 +109,7 @@ type sharedReason struct {
 	others []int // the servers with the same reason, in addition to Reason.Server
 }
 
-// groupReasons joins the reasons that differ only in their server. It keeps the order of the first servers.
+// groupReasons joins the reasons that differ only in their server. It orders the groups by their first reasons.
 func groupReasons(reasons []Reason) (groups []sharedReason) {
 	index := map[Reason]int{} // the index in groups, by the reason without its server
 	for _, r := range reasons {
@@ -126,9 +126,10 @@ func groupReasons(reasons []Reason) (groups []sharedReason) {
 	return groups
 }
 
-// JoinReasons returns one text with the reasons of many servers. The text contains each reason once, with all
-// servers that have this reason. The first maxReasons reasons together use up to limit bytes of JSON, without
-// those servers. For all other reasons the text lists only the servers.
+// JoinReasons returns one text with the reasons of many servers. The text contains the first maxReasons different
+// reasons, each once and with the first server that has it. It shortens each to an equal share of limit, in bytes of
+// JSON. After each reason, it lists the other servers that have it. For all remaining reasons, it lists only the
+// servers. These lists are as of [ListSomeServers], and limit does not include them.
 func JoinReasons(reasons []Reason, limit int) string {
 	groups := groupReasons(reasons)
 	limitOfEach := limit / max(1, min(len(groups), maxReasons))
@@ -160,9 +161,9 @@ func JoinReasons(reasons []Reason, limit int) string {
 	return strings.Join(parts, "; ")
 }
 
-// condense shortens the attempts, the oldest first, until all of them except the last fit into maxAttempts.
-// It first shortens the reasons of these attempts. If that is not enough, it drops whole attempts and counts
-// them.
+// condense makes all attempts except the last fit into maxAttempts bytes. It first shortens the reasons and the
+// lists of servers at fault, in the oldest attempts first. If that is not enough, it drops the oldest attempts, and
+// adds their number to Dropped.
 func (h *History) condense() {
 	last := len(h.Attempts) - 1
 	sizes := make([]int, max(0, last)) // the encoded size of each attempt except the last
@@ -210,8 +211,9 @@ func encodedSize(doc any) int {
 	return len(data)
 }
 
-// NewDegraded returns a record with as many findings as fit. More counts the remaining findings. One finding
-// of each component is kept first, so that a repair of the recorded findings covers all components.
+// NewDegraded returns a record with the findings that fit, in their order. More counts the remaining findings. The
+// first finding of each component takes precedence. If these fit, a repair of the recorded findings covers all
+// components.
 func NewDegraded(found []Finding) Degraded {
 	d := Degraded{Findings: []Finding{}}
 	size := 0
@@ -222,7 +224,7 @@ func NewDegraded(found []Finding) Degraded {
 		// The size is measured as if the finding had not been reported yet, so that a report never changes
 		// which findings fit.
 		f.Untold = true
-		cost := encodedSize(f) + 1
+		cost := encodedSize(f) + len(",")
 		if size+cost <= maxFindings {
 			size += cost
 			kept[i] = true

@@ -131,9 +131,10 @@ type Config struct {
 }
 
 // ReadConfig returns the configuration with the stored values. If a value cannot be read, ReadConfig records
-// a fault and uses the default. Three faults also prevent updates: an update window with a fault never opens, no
-// update begins while env has a fault, and no release is installed if a setting of the release source has one. A key
-// that this version does not know is ignored, unless its value is not JSON, which is a fault.
+// a fault and uses the default. Three faults also prevent updates: an update window with a fault never opens, a new
+// release starts no update while env has a fault, and no release is installed if a setting of the release source has
+// one. Two release sources at once also count as such a fault, but are not in Faults. A key that this version does
+// not know is ignored, unless its value is not JSON, which is a fault.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	values := map[string]string{}
 	faults := map[string]string{} // the reasons why values cannot be read, by key
@@ -180,7 +181,8 @@ func (c *Config) blockReleases(fault string) {
 	c.SourceFault = fault
 }
 
-// readStored returns the checked value of the setting. It returns the default if the setting is not set.
+// readStored returns the stored value of the setting, as Check returns it. It returns the default if the setting is
+// not set, and "" if its stored value is empty.
 func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
 	raw, ok := stored[s.Key]
 	if !ok {
@@ -189,7 +191,7 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return "", errors.New("it is not a JSON string")
 	}
-	// An empty value stands for no value, but Check would refuse it.
+	// An empty value stands for no value, but Check would refuse it, except for tag-prefix.
 	if value == "" {
 		return "", nil
 	}
@@ -197,8 +199,8 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return s.Check(value)
 }
 
-// newConfig returns the configuration with the values, which are by key and checked. A duration or window
-// that cannot be parsed counts as not set.
+// newConfig returns the configuration with the values, which are by key and checked. An empty duration becomes 0, and
+// an empty window nil.
 func newConfig(values map[string]string) (c Config) {
 	c = Config{
 		Cluster:          values["cluster"],
@@ -216,6 +218,7 @@ func newConfig(values map[string]string) (c Config) {
 		Repair:           values["repair"],
 	}
 
+	// The values were checked, so only an empty one cannot be parsed.
 	c.CheckInterval, _ = time.ParseDuration(values["check-update-interval"])
 	c.MaxCheckAge, _ = time.ParseDuration(values["max-check-age"])
 	c.WorkerTimeout, _ = time.ParseDuration(values["worker-timeout"])
@@ -313,7 +316,8 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 	}
 }
 
-// checkFolder checks the URL or the path of a directory of releases. A path may be written as a file URL.
+// checkFolder accepts the URL or the absolute path of a directory of releases. A path may be written as a file URL.
+// checkFolder returns a path in its shortest form, without file://.
 func checkFolder(value string) (string, error) {
 	if path := strings.TrimPrefix(value, "file://"); strings.HasPrefix(path, "/") {
 		if strings.ContainsFunc(path, unicode.IsControl) {

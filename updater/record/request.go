@@ -235,9 +235,9 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.condense()
 }
 
-// End completes the attempt with a's number, and gives the whole update the attempt's result. If that attempt is
-// missing, End adds it, since earlier versions did not record when an attempt began. Like Begin, it shortens
-// earlier attempts if necessary.
+// End gives the whole update the result of attempt a. If the last recorded attempt has a's number, End completes it,
+// and keeps its Who and StartedAt. Otherwise End adds a, since earlier versions did not record when an attempt began.
+// Like Begin, it shortens or drops earlier attempts if necessary.
 func (h *History) End(a Attempt) {
 	h.Result = a.Result
 	h.Why = a.Why

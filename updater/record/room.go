@@ -89,7 +89,7 @@ func (l Lack) String() string {
 const maxLacks = 3
 
 // JoinLacks returns one text about the lacks, shortened to MaxReason bytes. It describes the first maxLacks
-// lacks in full, and names only the servers of all other lacks.
+// lacks in full. For all other lacks, it lists only the servers, as [ListSomeServers] does.
 func JoinLacks(lacks []Lack) string {
 	var parts []string
 	var undescribed []int

@@ -21,7 +21,8 @@ type assetClient struct {
 // maxSmallSize limits files that are read into memory, in bytes.
 const maxSmallSize = 1 << 20
 
-// Read returns the contents of a file of at most maxSmallSize bytes. It retries as long as a retry can help.
+// Read returns the contents of a file of at most maxSmallSize bytes. It makes up to maxTries tries with growing
+// delays, but does not retry after a permanent error, or when ctx is done.
 func (c assetClient) Read(ctx context.Context, a Asset) ([]byte, error) {
 	delay := minRetryDelay
 	for try := 1; ; try++ {
@@ -42,18 +43,19 @@ func (c assetClient) Read(ctx context.Context, a Asset) ([]byte, error) {
 }
 
 // readOnce reads a small file into memory, without retries. It returns an error if the file has a different size
-// than published, or more than maxSmallSize bytes.
+// than published, unless that size is unknown, or if it has more than maxSmallSize bytes.
 func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	d := c.download(a)
-	resp, err := d.sendRequest(ctx, 0)
+	const offset = 0 // the whole file
+	resp, err := d.sendRequest(ctx, offset)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 
-	if _, err := d.checkResponse(resp, 0); err != nil {
+	if _, err := d.checkResponse(resp, offset); err != nil {
 		return nil, err
 	}
 

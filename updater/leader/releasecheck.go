@@ -176,13 +176,13 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 	found, err := c.queryReleases(ctx, config)
 	c.lastCheck = time.Now()
 	c.unrecorded = false // the value of the previous check must not affect newLook
+	if ctx.Err() != nil {
+		// The check was interrupted, so it has no result to count or commit.
+		return nil
+	}
 	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err == nil))
 	if err == nil {
 		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
-	}
-	if ctx.Err() != nil {
-		// The check was interrupted, so it has no result to commit.
-		return nil
 	}
 
 	// A refused release counts as a failure, since its publisher may fix it soon.

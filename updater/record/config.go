@@ -182,7 +182,7 @@ func (c *Config) blockReleases(fault string) {
 }
 
 // readStored returns the stored value of the setting, as Check returns it. It returns the default if the setting is
-// not set, and "" if its stored value is empty.
+// not set, or if its stored value is empty and Check does not accept that.
 func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
 	raw, ok := stored[s.Key]
 	if !ok {
@@ -191,12 +191,12 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return "", errors.New("it is not a JSON string")
 	}
-	// An empty value stands for no value, but Check would refuse it, except for tag-prefix.
-	if value == "" {
-		return "", nil
-	}
 
-	return s.Check(value)
+	checked, err := s.Check(value)
+	if value == "" && err != nil {
+		return s.Default, nil
+	}
+	return checked, err
 }
 
 // newConfig returns the configuration with the values, which are by key and checked. An empty duration becomes 0, and

@@ -125,6 +125,16 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
+// TestEmptyValuesAreDefaults checks values that neco config set refuses, but that another program may have written.
+// Without an interval, the leader would ask for releases without pause.
+func TestEmptyValuesAreDefaults(t *testing.T) {
+	got := ReadConfig(stored("check-update-interval", `""`, "worker-timeout", `""`, "survey-interval", `""`, "update-window", `""`))
+	want := ReadConfig(stored())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestConfigFaults checks that the error names an unreadable key, and that the key blocks only the actions
 // that depend on it.
 func TestConfigFaults(t *testing.T) {

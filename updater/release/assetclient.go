@@ -63,9 +63,11 @@ func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	isTooLarge := len(data) > maxSmallSize
-	isOtherSize := a.Size > 0 && int64(len(data)) != a.Size
-	if isTooLarge || isOtherSize {
+	if len(data) > maxSmallSize {
+		err := fmt.Errorf("the file has more than %d bytes", maxSmallSize)
+		return nil, SourceError{Kind: NoReleases, Err: permanentError{err}}
+	}
+	if a.Size > 0 && int64(len(data)) != a.Size {
 		err := fmt.Errorf("the file has %d bytes, not %d as published", len(data), a.Size)
 		return nil, SourceError{Kind: NoReleases, Err: err}
 	}

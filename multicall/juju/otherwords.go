@@ -9,7 +9,8 @@ import (
 )
 
 // translateArgs returns the command line in bijou's own words. It replaces commands of Juju and of other tools,
-// and rewrites the options before the command, as [normalizeOptions] describes. It changes nothing else.
+// and translates their arguments. It drops kubectl's own words from the arguments of deploy, expose and unexpose. It
+// rewrites the options before the command, as [normalizeOptions] describes.
 func translateArgs(args []string) []string {
 	if len(args) > 1 && args[0] == "help" {
 		if topic := helpTopic(args[1]); topic != "" {
@@ -53,7 +54,8 @@ func translateArgs(args []string) []string {
 	return slices.Concat(args[:at], words)
 }
 
-// withoutFileOption drops kubectl's option in front of the first file's name, as in -f FILE or --filename=FILE.
+// withoutFileOption drops kubectl's option in front of a file's name, as in -f FILE or --filename=FILE, if words
+// begin with it.
 func withoutFileOption(words []string) []string {
 	if len(words) == 0 {
 		return words
@@ -79,7 +81,7 @@ func IsOtherTool(word string) bool {
 }
 
 // cutToolOptions removes options that choose files and profiles of compose and kubectl, with their values, from
-// the front of words. bijou has models instead of such files.
+// the front of words. bijou has models instead of such files. An option that is the only word left stays.
 func cutToolOptions(words []string) []string {
 	for len(words) > 1 {
 		option, _, joined := strings.Cut(words[0], "=")
@@ -121,10 +123,9 @@ func countIgnored(args []string) int {
 
 // normalizeOptions rewrites the options before the command. It moves options without effect, such as --debug,
 // after the command, where each command accepts them. It replaces kubectl's and compose's options for a
-// namespace or project with -m or --model.
+// namespace or project with -m or --model. It does not change a call by which the shell asks for completions.
 func normalizeOptions(args []string) []string {
 	if len(args) > 0 && args[0] == console.CompleteOption {
-		// The shell asks for completions of the words as they are.
 		return args
 	}
 
@@ -224,13 +225,13 @@ func logWords(words []string) []string {
 			}
 			translated = append(translated, "--lines="+value)
 		case slices.Contains(logOptions(), option):
-			// debug-log always works as with this option.
+			// debug-log needs no such option, since it always prints the time and source of each message.
 		default:
 			translated = append(translated, words[i])
 		}
 	}
 
-	// debug-log has options for the names of units and applications.
+	// debug-log selects units, applications and machines by an option.
 	return includeSources(translated)
 }
 
@@ -248,10 +249,11 @@ func isNamespaceOption(word, next string) bool {
 	return option == "--namespace" || word == "-n" && !isNumber
 }
 
-// includeSources replaces each argument of debug-log that names a unit, an application or a machine with the option
-// that selects its log. These are all arguments except options and their values.
+// includeSources replaces each argument of debug-log, except options and their values, with the option that selects
+// the log of the unit, application or machine of that name. It changes nothing after two dashes.
 func includeSources(args []string) []string {
 	line := append([]string{"debug-log"}, args...)
+	// Words leaves out options and their values.
 	indexes, err := ownCommand().Words(line)
 	if err != nil {
 		// The same error ends the command when it parses its arguments.
@@ -264,15 +266,16 @@ func includeSources(args []string) []string {
 	return line[1:]
 }
 
-// logOptions returns the options of compose's and kubectl's logs that debug-log does not need, since it
-// always works as with these options.
+// logOptions returns the options of compose's and kubectl's logs that add or omit the time or source of a message.
+// debug-log has none of them, since it always prints both.
 func logOptions() []string {
 	return []string{
 		"-t", "--timestamps", "--no-log-prefix", "--prefix",
 	}
 }
 
-// logSource returns the pattern that selects the log of an application, a unit or a machine.
+// logSource returns the pattern that selects the log of the application, unit or machine that word names. It returns
+// any other word unchanged, such as a pattern.
 func logSource(word string) string {
 	names := readNames([]string{word})
 	switch {
@@ -287,7 +290,7 @@ func logSource(word string) string {
 	return word
 }
 
-// withoutKind drops kubectl's kind in front of a name, as in deployment web or deployment/web.
+// withoutKind drops kubectl's kind in front of the first name, as in deployment web or deployment/web.
 func withoutKind(words []string) []string {
 	i := slices.IndexFunc(words, func(word string) bool { return !strings.HasPrefix(word, "-") })
 	if i < 0 {
@@ -304,6 +307,7 @@ func withoutKind(words []string) []string {
 		return slices.Concat(words[:i], words[i+1:])
 	}
 
+	// No name follows the kind.
 	return words
 }
 

@@ -24,7 +24,8 @@ func (f outputFlag) outputFile() string { return f.Output }
 type outputting interface{ outputFile() string }
 
 // runInto runs the command. If the command names an output file, runInto writes the output to that file once
-// the command has ended.
+// the command has ended. It does not write the file if the command fails without output. It returns an error,
+// and does not run the command, if refuseFormat takes the file's name for a format.
 func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	c, canOutput := command.(outputting)
 	if !canOutput || c.outputFile() == "" {
@@ -50,8 +51,9 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 }
 
 // refuseFormat returns an error if output is a format, as for kubectl's -o, since Juju's -o names a file. The
-// hint is the same call with --format. It returns nil if args contain one of kubectl's kinds, such as pods,
-// since the command itself then has a better hint.
+// hints are args without -o, with --format if necessary, and -o with a path to a file of that name. refuseFormat
+// returns nil if the words after the command contain one of kubectl's kinds, such as pods, since the command
+// itself then has a better hint.
 func refuseFormat(output string, args []string) error {
 	format, _, _ := strings.Cut(output, "=")
 	switch format {
@@ -65,12 +67,12 @@ func refuseFormat(output string, args []string) error {
 	default:
 		return nil
 	}
-	// These are the words after the command.
-	if slices.ContainsFunc(args[min(len(args), commandAt(args)+1):], isKind) {
+	wordsAfterCommand := args[min(len(args), commandAt(args)+1):]
+	if slices.ContainsFunc(wordsAfterCommand, isKind) {
 		return nil
 	}
 
-	// The hint is the command line with --format instead of -o.
+	// The first hint is the command line without -o.
 	var hinted []string
 	for i := 0; i < len(args); i++ {
 		switch {

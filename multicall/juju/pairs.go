@@ -7,7 +7,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// parsePairs parses words KEY=VALUE. It returns an error for a key that is given twice.
+// parsePairs parses words KEY=VALUE. It returns a usage error for a word of any other form, and for a key that is
+// given twice.
 func parsePairs(words []string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for _, w := range words {

@@ -39,7 +39,8 @@ type refreshCmd struct {
 	back *state.KeptCharm // the charm to which the service returns; nil if the flags name the charm
 }
 
-// Run finds the charm, stores it, and points the service at it. With --dry-run it only prints the changes.
+// Run finds the charm, stores it, and points the service at it. Then it removes revisions that no unit runs. With
+// --dry-run it only prints the changes.
 func (c refreshCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: the charm to switch to has its own revision"))
@@ -53,6 +54,7 @@ func (c refreshCmd) Run(o *operator) error {
 
 	return o.openChosen(func(s *state.State) error {
 		o.noteAffected(untilIdle, c.Service)
+		// settle upgrades, and begins again if somebody else upgrades the service at the same time.
 		if c.DryRun {
 			return o.withForceHint(s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return c.settle(o, s, r) }))
 		}
@@ -94,7 +96,7 @@ func (c refreshCmd) upgrade(o *operator, base *state.State, s state.Writer) erro
 	u := &upgrade{o: o, base: base, state: s, cmd: c}
 	err = u.prepare(scratch)
 	if rehearsed, ok := errors.AsType[rehearsedError](err); ok {
-		// The upgrade itself would return this error without a prefix.
+		// prepare has rehearsed the upgrade. u.run would return the same error, without the prefix below.
 		return rehearsed.error
 	}
 	if err != nil {
@@ -104,8 +106,9 @@ func (c refreshCmd) upgrade(o *operator, base *state.State, s state.Writer) erro
 	return u.run()
 }
 
-// prepare reads the service, finds the new charm, and reads the options and resources that the command gives for
-// it. scratch is a directory for files that the command downloads or unpacks.
+// prepare reads the service, finds the new charm, and does the work of readGiven for that charm. It returns an error
+// if the command names a base whose series is not the service's. scratch is a directory for files that the command
+// downloads or unpacks.
 func (u *upgrade) prepare(scratch string) error {
 	err := u.state.View(u.o.ctx, func(v *state.View) (err error) {
 		u.service, err = v.Service(u.cmd.Service)
@@ -189,9 +192,10 @@ func (u *upgrade) run() error {
 	}
 }
 
-// commit stores the new charm and points the service at it. If the service and its units already run that charm,
-// from the same origin, it only sets the options, resources and trust that the command gives. It prints the outcome or,
-// in a dry run, the plan.
+// commit stores the new charm and points the service at it. It only does the work of commitGiven if the service's
+// charm already has the new URL, no unit will upgrade, and the charm's origin in the store does not change. It prints
+// the outcome or, in a dry run, the plan. It returns [state.ErrRevisionTaken] if a charm of the environment, other
+// than the service's, has the new URL and different content.
 func (u *upgrade) commit() error {
 	// This sets u.upgrading and u.skipped.
 	if err := u.readBehind(); err != nil {
@@ -199,17 +203,19 @@ func (u *upgrade) commit() error {
 	}
 
 	isCurrent := u.target.url == u.current.URL
-	changesOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
-	if isCurrent && len(u.upgrading) == 0 && !changesOrigin {
+	// A different origin on this host is not a reason to write the service.
+	changesStoreOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
+	if isCurrent && len(u.upgrading) == 0 && !changesStoreOrigin {
 		// Neither the service nor a unit has to switch.
 		return u.commitGiven()
 	}
 
 	release := u.target.release
 	if isCurrent {
-		// The environment already has the charm.
+		// The environment already has a charm with this URL.
 		release = nil
 	}
+	// If there is nothing to store, writeUpgrade adds nothing, since the environment has the record u.current.
 	record := u.current
 	if release != nil {
 		var err error
@@ -230,22 +236,22 @@ func (u *upgrade) commit() error {
 		return nil
 	}
 
-	// The charm is new to the environment, so warn of features, calls and packages that it may lack.
+	// Warn of features that bijou lacks, programs that machines lack, and Python packages that the charm lacks.
 	if release != nil {
 		u.o.noteUnsupported(release.found.Charm, u.service.PromisedVersion())
 		u.o.noteCalls(release.found.Path)
 		u.o.notePackages(release)
 	}
 
-	// If the environment has assigned the revision, the charm's directory also gets it.
+	// If the upgrade has assigned the revision, the charm's directory also gets it.
 	u.writeRevision()
 	u.noteSkipped()
-	u.o.note("%s", u.describeMove())
+	u.o.note("%s", u.describeUpgrade())
 	return nil
 }
 
-// commitGiven sets the options, resources and trust that the command gives, for a service that already runs the
-// charm.
+// commitGiven sets the options, resources and trust that the command gives, for a service that already has the
+// charm. It prints the outcome or, in a dry run, the plan.
 func (u *upgrade) commitGiven() error {
 	if err := u.state.Update(u.o.ctx, u.setGiven); err != nil {
 		return err
@@ -262,25 +268,27 @@ func (u *upgrade) commitGiven() error {
 }
 
 // writeUpgrade writes the upgrade in one transaction, with the options, resources and trust that the command
-// gives. record is the record of the target's charm. It is not added if the target has no release, since the
-// environment then already has the charm. With --retry, failed hooks run again. writeUpgrade returns
-// errServiceMoved if the service's charm has changed since it was read.
+// gives. If the target has a release, it adds record, the record of the target's charm. Otherwise the environment
+// already has the charm, and record is not used. With --retry, failed hooks of upgrading units run again.
+// writeUpgrade returns errServiceMoved if the service's charm has changed since prepare read it.
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
-	now, err := tx.Service(u.service.Name)
+	latest, err := tx.Service(u.service.Name)
 	if err != nil {
 		return err
 	}
-	if now.Charm != u.service.Charm {
+	if latest.Charm != u.service.Charm {
 		return errServiceMoved
 	}
 
+	// With a release, commit always passes a record with the target's URL. The comparison only guards against
+	// the record of a different charm.
 	if u.target.release != nil && record.URL == u.target.url {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
 	}
 
-	lifted := liftedBy(u.cmd.Force, u.cmd.ForceSeries)
+	lifted := liftedBy(u.cmd.Force, u.cmd.ForceSeries) // the checks that are turned off
 	spec := state.UpgradeSpec{
 		Charm:  u.target.url,
 		Origin: u.target.origin,
@@ -288,8 +296,8 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		Switch: u.cmd.Switch != "" || u.target.kept,
 		At:     time.Now(),
 		Force:  u.isForced(),
-		Needs:  lifted.Missing,
-		Series: lifted.Series,
+		Needs:  lifted.Missing, // the check for missing features
+		Series: lifted.Series,  // the check for the service's series
 	}
 
 	for _, b := range u.skipped {
@@ -308,7 +316,8 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	return nil
 }
 
-// retryFailedHooks requests that the failed hooks of the upgrading units run again.
+// retryFailedHooks requests that upgrading units in error run their failed hooks again, except hooks that have failed
+// in a relation.
 func (u *upgrade) retryFailedHooks(tx *state.Tx) error {
 	for _, b := range u.upgrading {
 		if !b.InError {
@@ -327,8 +336,8 @@ func (u *upgrade) retryFailedHooks(tx *state.Tx) error {
 }
 
 // readGiven reads the options and resources of the command, as the new charm declares them. It also downloads
-// the resources of a charm from the store, and stores the content of all resources. The upgrade attaches them
-// later. In a rehearsal it neither downloads nor stores anything.
+// resources of a new release from the store, and stores the content of all resources that setGiven attaches later.
+// In a rehearsal it neither downloads nor stores anything.
 func (u *upgrade) readGiven(scratch string) error {
 	var newCharm *charm.Charm
 	if r := u.target.release; r != nil {
@@ -358,7 +367,7 @@ func (u *upgrade) readGiven(scratch string) error {
 	if err != nil {
 		return err
 	}
-	// Downloaded resources get the store as their origin. A nil release has none.
+	// Downloaded resources get the store as their origin. With a nil release, nothing was downloaded.
 	u.target.release.markDownloaded(u.resources)
 	return nil
 }
@@ -425,15 +434,17 @@ func formatSkipped(b state.OutdatedUnit) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 
-// describeMove returns the message that the service switches charms or, in a dry run, would switch.
-func (u *upgrade) describeMove() string {
+// describeUpgrade returns the message that the service switches charms or, if it already has the target's charm, that
+// its remaining units switch. In a dry run, they would switch. If no unit switches either, the message names the
+// channel that the service follows.
+func (u *upgrade) describeUpgrade() string {
 	app := u.service.Name
 	current := u.current.URL
 
 	if u.target.url == current {
 		switch {
 		case len(u.upgrading) == 0:
-			// Only the origin changes, such as its channel.
+			// Only the origin changes.
 			return fmt.Sprintf("application %q already runs %s, and follows channel %s",
 				app, current, u.target.origin.Channel)
 		case u.cmd.DryRun:
@@ -449,12 +460,13 @@ func (u *upgrade) describeMove() string {
 	return fmt.Sprintf("application %q %s from %s to %s", app, verb, current, u.target.url)
 }
 
-// writeRevision writes the revision that the environment assigned into the charm's directory. It does not change
-// an archive.
+// writeRevision writes the revision into the charm's directory if the upgrade has assigned that revision. It does not
+// change an archive. If it cannot write the revision, it prints a warning.
 func (u *upgrade) writeRevision() {
 	r := u.target.release
-	isLocal := r != nil && r.isLocal() && r.found.Path == u.target.origin.Path
-	if !u.target.bumped || !isLocal {
+	// The origin of an archive is the archive itself, not the directory into which it was unpacked.
+	isDirectory := r != nil && r.isLocal() && r.found.Path == u.target.origin.Path
+	if !u.target.bumped || !isDirectory {
 		return
 	}
 
@@ -466,14 +478,14 @@ func (u *upgrade) writeRevision() {
 	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
 }
 
-// printPlan prints the result of the rehearsal.
+// printPlan prints how the service's charm or channel would change, and which units would and would not upgrade.
 func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
 	changesChannel := u.target.origin.Channel != u.service.Origin.Channel
 	if u.target.url == u.current.URL && len(u.upgrading) == 0 && !changesChannel {
 		fmt.Fprintf(out, "application %q is already running the latest charm\n", u.service.Name)
 	} else {
-		fmt.Fprintln(out, u.describeMove())
+		fmt.Fprintln(out, u.describeUpgrade())
 	}
 
 	for _, b := range u.upgrading {
@@ -484,11 +496,10 @@ func (u *upgrade) printPlan() {
 	}
 }
 
-// findTarget finds the new charm of the service: the charm that the flags name, a revision that the
-// environment has, or the greatest revision at the current charm's origin.
+// findTarget finds the new charm of the service: the earlier charm that juju rollback has chosen, the charm that the
+// flags name, or else the newest charm at the current charm's origin.
 func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
-	// juju rollback has chosen an earlier charm.
 	if c.back != nil {
 		return keptTarget(*c.back)
 	}
@@ -532,6 +543,7 @@ func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
 
 	found := release.found
 	url := charm.URL{Series: u.current.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
+	// For a charm on this host, origin needs neither a channel nor a series.
 	t := upgradeTarget{url: url, origin: release.origin("", ""), release: release}
 	if c.Switch == "" && release.repository == "" {
 		// The service keeps its path, and the name under which it was deployed.
@@ -545,10 +557,10 @@ func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
 	}
 
 	isNewer := url.Name != u.current.URL.Name || url.Revision > u.current.URL.Revision
-	// Otherwise the files have a revision that the service has already had, so they need a new one.
 	if c.Revision != nil || isNewer {
 		return t, nil
 	}
+	// Different files with the current revision or an older one need a new revision.
 	return u.bumpRevision(t)
 }
 
@@ -574,7 +586,7 @@ func (u *upgrade) findCharm(scratch string) (*charmRelease, error) {
 		return source.find(u.o.ctx, scratch)
 	}
 
-	// Without --revision, it is the greatest revision in the repository.
+	// Revision -1 stands for the greatest revision in the repository.
 	ref := charm.Ref{Name: u.current.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision
@@ -593,8 +605,8 @@ func (u *upgrade) lookupSeries() string {
 	return u.service.Series
 }
 
-// bumpRevision returns the target t with the next revision after the current charm's revision. Its files have a
-// revision that is not newer than the current charm's. If the files are the same as the current charm's files,
+// bumpRevision returns the target t with the next revision after the current charm's revision. The charm of t has
+// the current charm's name, and a revision that is not newer. If its files are the same as the current charm's files,
 // bumpRevision returns the current charm as the target.
 func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	isSame, err := u.o.isSameCharm(t.release.found, u.current)
@@ -617,7 +629,7 @@ func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{
 			Tools:    o.parts.HookTools,
 			Revision: c.URL.Revision,
-			Unpacked: found.Archive,
+			Unpacked: found.Archive, // empty if the charm was found in a directory
 			Former:   former,
 		})
 		if err == nil && info.SHA256 == c.SHA256 {

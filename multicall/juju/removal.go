@@ -76,9 +76,9 @@ func (k removalKind) confirm(o *operator, names []string) error {
 	return nil
 }
 
-// removeAll removes the entities of these names. If the check of any entity fails, it removes none. It asks for
-// confirmation if the kind requires it. If a later step fails, and entities are removed one after another, those
-// before the failure stay removed.
+// removeAll removes the entities of these names, and prints them. If the check of any entity fails, it removes none.
+// It asks for confirmation if the kind requires it. If a later step fails, and entities are removed one after
+// another, those before the failure stay removed. With --dry-run it neither asks nor removes anything.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if k.asks && !r.DryRun {
@@ -118,10 +118,10 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 // onlyRehearse makes applyAll discard its transaction.
 const onlyRehearse = true
 
-// applyAll calls check for all entities in one transaction. If rehearse is true, it discards the transaction. If
+// applyAll calls k.check for all entities in one transaction. If rehearse is true, it discards the transaction. If
 // a check fails, it changes nothing, and returns the errors of all checks.
 func (k removalKind) applyAll(o *operator, s *state.State, names []string, rehearse bool) error {
-	check := func(tx *state.Tx) error {
+	checkAll := func(tx *state.Tx) error {
 		var refused []error
 		for _, name := range names {
 			if err := k.check(tx, name); err != nil {
@@ -134,9 +134,9 @@ func (k removalKind) applyAll(o *operator, s *state.State, names []string, rehea
 
 	var err error
 	if rehearse {
-		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, check) })
+		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, checkAll) })
 	} else {
-		err = s.Update(o.ctx, check)
+		err = s.Update(o.ctx, checkAll)
 	}
 	if err != nil {
 		return console.Hint(err, "nothing was changed")
@@ -145,8 +145,8 @@ func (k removalKind) applyAll(o *operator, s *state.State, names []string, rehea
 	return nil
 }
 
-// removeEach calls remove for one entity after the other, unless remove is nil. It ignores entities that are
-// gone.
+// removeEach calls k.remove for one entity after the other, until one fails. It ignores entities that are gone. It
+// does nothing if k.remove is nil.
 func (k removalKind) removeEach(ctx context.Context, names []string) error {
 	if k.remove == nil {
 		return nil
@@ -165,7 +165,8 @@ func (k removalKind) removeEach(ctx context.Context, names []string) error {
 }
 
 // noteBlockedRemoval prints the hook errors that delay the removal. names are units and services. A unit in error
-// is concerned if it, its principal, or the service of either is in names.
+// is concerned if it, its principal, or the service of either is in names. For a failed install hook, which delays
+// nothing, noteBlockedRemoval prints that the unit is removed without hooks.
 func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	serviceOf := func(name string) string {
 		service, _, _ := strings.Cut(name, "/")
@@ -185,7 +186,6 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 		// Info is never nil for an error of the unit itself.
 		installFailed := relation == "" && u.Info.Hook == "install"
 		if isLeaving && installFailed {
-			// The unit does not wait for an answer to this error.
 			o.note("%s is removed without hooks: its install hook has failed", name)
 			return false
 		}
@@ -193,8 +193,9 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	})
 }
 
-// removeUnits is like removeAll, for units, or for services with all of their units. It also prints what
-// happens to their storage and machines.
+// removeUnits is like removeAll, for units, or for services with all of their units. It also prints lines about their
+// storage and their machines: in the question or, if the command does not ask, at the end. A dry run on a terminal
+// prints none of these lines unless the flags turn off the question.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	storages, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {
@@ -214,7 +215,7 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 		return err
 	}
 	if k.asks {
-		// The question has already shown the details.
+		// Without --dry-run, the question has already shown the details.
 		return nil
 	}
 
@@ -224,13 +225,13 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	return nil
 }
 
-// describeStorage returns a line for each storage of the units or services in names. The line shows whether
-// the storage stays or is removed.
+// describeStorage returns a line for each storage of the units or services in names, if the storage can have
+// content. The line shows whether the storage stays or is removed.
 func (r unitRemovalFlags) describeStorage(storages []state.Storage, names []string) (lines []string) {
 	for _, storage := range storages {
 		service, _, _ := strings.Cut(storage.Unit, "/")
 		isTheirs := slices.Contains(names, storage.Unit) || slices.Contains(names, service)
-		// Storage that was not created yet has no content.
+		// Until Made is set, the storage has no directory, and so no content.
 		if !isTheirs || !storage.Made {
 			continue
 		}
@@ -258,8 +259,8 @@ func unitsOf(units []state.Unit, services []string) (names []string) {
 }
 
 // describeMachines returns a line about each machine on which the removal of the units or services in names
-// leaves no units. Juju removes such machines, and bijou keeps them. It leaves out machine 0, which always
-// stays.
+// leaves no units. Juju removes such machines, and bijou keeps those that have started. describeMachines
+// leaves out machine 0, which always stays.
 func describeMachines(units []state.Unit, names []string) (lines []string) {
 	// For each machine that has units, whether one of them stays.
 	keepsUnit := map[string]bool{}

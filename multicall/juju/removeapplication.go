@@ -17,7 +17,7 @@ type removeApplicationCmd struct {
 // them at once. With --destroy-storage it first marks the storage of their units for removal.
 func (c removeApplicationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		exists := func(tx *state.Tx, name string) error {
+		checkExists := func(tx *state.Tx, name string) error {
 			_, err := tx.Service(name)
 			return err
 		}
@@ -25,7 +25,7 @@ func (c removeApplicationCmd) Run(o *operator) error {
 			name:        "application",
 			key:         "services",
 			outcome:     "is removed with its relations and units, once the units have run their stop hooks",
-			check:       exists,
+			check:       checkExists,
 			remove:      s.DestroyService,
 			awaitsHooks: true,
 		}
@@ -35,14 +35,13 @@ func (c removeApplicationCmd) Run(o *operator) error {
 			k.awaitsHooks = false
 		}
 
-		// With --destroy-storage, a function replaces k.remove, and calls its former value.
-		remove := k.remove
+		removeService := k.remove
 		if c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {
 				if err := s.RemoveServiceStorage(ctx, name); err != nil {
 					return err
 				}
-				return remove(ctx, name)
+				return removeService(ctx, name)
 			}
 		}
 

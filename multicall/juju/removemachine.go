@@ -17,8 +17,8 @@ type removeMachineCmd struct {
 	KeepInstance bool `hidden:"" help:"Refused: a setting decides which instances stay."`
 }
 
-// Run marks all machines as dying, or none. With --force it first checks that all machines exist, and then
-// removes each, with its units, without waiting for agents.
+// Run marks all machines as dying, or none. It removes a machine without an instance at once. With --force it first
+// checks that all machines exist, and then ends one after another, with its units, without waiting for agents.
 func (c removeMachineCmd) Run(o *operator) error {
 	if c.KeepInstance {
 		return console.Hint(console.Usage(errors.New("cannot keep the instance of a single machine: the setting provisioner-harvest-mode decides which instances stay")),
@@ -26,6 +26,7 @@ func (c removeMachineCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
+		// Without --force, the kind has no remove, and check itself makes the machines dying, all in one transaction.
 		k := removalKind{
 			name:    "machine",
 			outcome: "is removed, once its agent has ended and its instance is stopped",

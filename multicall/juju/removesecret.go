@@ -13,7 +13,8 @@ type removeSecretCmd struct {
 	Revision int      `placeholder:"N" help:"Remove only this revision."`
 }
 
-// Run removes all of the secrets, or only one revision of each. If it cannot find one of them, it removes none.
+// Run removes the secrets that the arguments name or, with --revision, only that revision of each. If it cannot find
+// one of them, or if one belongs to a charm, it removes none.
 func (c removeSecretCmd) Run(o *operator) error {
 	var removed []string
 	err := o.update(func(tx *state.Tx) error {
@@ -25,6 +26,7 @@ func (c removeSecretCmd) Run(o *operator) error {
 			if err != nil {
 				return err
 			}
+			// Revision 0 stands for the whole secret.
 			if _, exists := r.Revisions[c.Revision]; c.Revision != 0 && !exists {
 				return fmt.Errorf("secret %q revision %d not found", name, c.Revision)
 			}
@@ -37,7 +39,6 @@ func (c removeSecretCmd) Run(o *operator) error {
 		}
 
 		for _, r := range chosen {
-			// Revision 0 stands for the whole secret.
 			if _, err := record.Remove(tx, r, c.Revision); err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ type removeSSHKeyCmd struct {
 	IDs []string `arg:"" name:"key" help:"Keys: fingerprints, comments, or whole keys."`
 }
 
-// Run removes all of the keys, or none.
+// Run removes all keys that the arguments name. If one of the arguments names no stored key, it removes none.
 func (c removeSSHKeyCmd) Run(o *operator) error {
 	return o.changeSSHKeys(func(keys []string) ([]string, error) {
 		for _, id := range c.IDs {
@@ -21,7 +21,7 @@ func (c removeSSHKeyCmd) Run(o *operator) error {
 			}
 		}
 
-		// Two words can name the same key.
+		// Two arguments can name the same key, and one comment can name several keys.
 		return slices.DeleteFunc(keys, func(key string) bool {
 			return slices.ContainsFunc(c.IDs, func(id string) bool { return isSSHKey(key, id) })
 		}), nil

@@ -17,10 +17,11 @@ type removeUnitCmd struct {
 	waitFlags
 }
 
-// Run marks all units as dying, or none. With --force it first checks all units, and then removes one after
-// another at once. With --destroy-storage it also marks their storage for removal.
+// Run marks all units as dying, or none. With --force it first checks all units, and then removes them one after
+// another, without hooks. With --destroy-storage it also marks their storage for removal.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
+		// Without --force, the kind has no remove, and check itself makes the units dying, all in one transaction.
 		k := removalKind{
 			name:        "unit",
 			outcome:     "leaves its relations, runs its stop hook, and is removed",
@@ -70,6 +71,7 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 				formatCount(c.NumUnits, "unit"), service, len(units))
 		}
 
+		// v.Units sorts by number, so the newest units are the last.
 		for _, u := range units[len(units)-c.NumUnits:] {
 			chosen = append(chosen, u.Name)
 		}
@@ -93,8 +95,8 @@ func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// checkUnitRemovable returns an error for a subordinate that is alive, also with --force, since its principal
-// would be left without the subordinate.
+// checkUnitRemovable returns an error if the unit does not exist. It also returns an error for a subordinate that is
+// alive, even with --force, since its principal would be left without the subordinate.
 func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {

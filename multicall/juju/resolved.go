@@ -37,8 +37,8 @@ func (e errorOf) String() string {
 }
 
 // Run resolves all errors that the arguments or --all select, or none. If there is nothing to resolve, it prints
-// a line and returns nil. If the first argument is the id of a machine, it instead retries the start of
-// machines.
+// a line and returns nil. But with --retry it returns an error if an earlier juju resolved has skipped the failed
+// hook. If the first argument is the id of a machine, it instead retries the start of machines.
 func (c resolvedCmd) Run(o *operator) error {
 	switch {
 	case c.All && len(c.Targets) > 0:
@@ -93,7 +93,8 @@ func (c resolvedCmd) retryMachines(o *operator) error {
 }
 
 // subjects returns the errors that the arguments name: UNIT RELATION is the error of a unit's relation, and each
-// of UNIT... is the unit's own error. It returns each error once.
+// of UNIT... is the unit's own error. It returns each error once. If any other argument
+// after the first is not a unit, subjects returns a usage error.
 func (c resolvedCmd) subjects() (subjects []errorOf, err error) {
 	if len(c.Targets) == 2 && !charm.IsUnit(c.Targets[1]) {
 		return []errorOf{{unit: c.Targets[0], relation: c.Targets[1]}}, nil
@@ -209,7 +210,8 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err e
 		return outcome, err
 	}
 
-	// A unit that was restored from a backup waits for this answer before it creates missing storage again.
+	// A unit that was restored from a backup waits for this answer before it creates missing storage again. The
+	// mark of any other unit is empty.
 	mark, _, err := tx.Restored(of.unit)
 	if err != nil {
 		return outcome, err
@@ -227,8 +229,8 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (outcome resolution, err e
 	return outcome, err
 }
 
-// refuseSkipped returns an error if an earlier juju resolved has skipped the failed hook, since a retry would run
-// nothing.
+// refuseSkipped is for a unit or relation that is no longer in error. It returns an error if an earlier juju resolved
+// has skipped the failed hook, since a retry would run nothing.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
 	skipped, ok, err := actions.SkippedHook(tx.View, of.unit, of.relation)
 	if err != nil {
@@ -293,11 +295,11 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	})
 }
 
-// describeEffect describes what happens to the failed hook. If the operator chose neither --retry nor --no-retry,
-// it also names the option with the opposite effect.
+// describeEffect returns the end of the message about a resolved error: the failed hook runs again or counts as done.
+// If the operator chose neither --retry nor --no-retry, it also names the option with the opposite effect. It returns
+// "" if no hook had failed, as for a unit that was restored from a backup.
 func (c resolvedCmd) describeEffect(outcome resolution) string {
 	if outcome.failed.Name == "" {
-		// The unit was restored from a backup, and no hook had failed.
 		return ""
 	}
 
@@ -319,10 +321,11 @@ func (c resolvedCmd) describeEffect(outcome resolution) string {
 // unreachable.
 const noteErrorsTimeout = 2 * time.Second
 
-// noteErrors prints the units in error that block the command's effect, and their failed hooks. It considers
-// the units of the given services and of related services. blocks reports whether a unit's error blocks the
-// effect. relation is empty for an error of the unit itself. noteErrors ignores its own errors, since the
-// command has done its work.
+// noteErrors prints the hook errors that block the command's effect. It considers the units of the given services and
+// of related services, and the relations of these units. It leaves out errors that an operator has already answered,
+// and units whose agents are down. blocks reports whether an error of the unit called name blocks the effect. relation
+// is a relation's id, such as relation-3, or empty for an error of the unit itself. noteErrors ignores its own errors,
+// since the command has done its work.
 func (o *operator) noteErrors(
 	s *state.State,
 	services []string,
@@ -331,13 +334,13 @@ func (o *operator) noteErrors(
 	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
 	defer cancel()
 
-	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {
+	current, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {
 		return status.Read(v, status.Options{Now: time.Now(), Globs: services, Related: true})
 	})
 	if err != nil {
 		return
 	}
-	units := allUnits(now)
+	units := allUnits(current)
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
@@ -352,8 +355,8 @@ func (o *operator) noteErrors(
 			o.noteError(name, name, info.Hook+": "+info.Message, info.NextRetry)
 		}
 
-		for _, end := range slices.Sorted(maps.Keys(u.Relations)) {
-			relations := u.Relations[end].Relations
+		for _, endpoint := range slices.Sorted(maps.Keys(u.Relations)) {
+			relations := u.Relations[endpoint].Relations
 			for _, id := range slices.Sorted(maps.Keys(relations)) {
 				r := relations[id]
 				isUnresolved := r.State == state.RelationError && r.Resolved == state.Unresolved

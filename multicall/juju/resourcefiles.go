@@ -15,7 +15,7 @@ import (
 )
 
 // parseResourceFiles parses words NAME=FILE, and returns the files by the names of their resources. It checks
-// that the charm declares each resource, and that each file is a regular file within the size limit.
+// that the charm declares each resource as a file, and that each file is a regular file within the size limit.
 func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {

@@ -48,7 +48,10 @@ func (c resourcesCmd) Run(o *operator) error {
 			return nil, err
 		}
 		given, err := resources.List(v, c.Service)
-		return resourceInfos(ch.Meta, given), err
+		if err != nil {
+			return nil, err
+		}
+		return resourceInfos(ch.Meta, given), nil
 	})
 	if err != nil {
 		return err
@@ -82,7 +85,7 @@ func resourceInfos(meta charm.Meta, given []resources.Resource) map[string]resou
 		if info.Type == "" {
 			info.Type = "file"
 		}
-		// A resource that is not a file has no name of a file.
+		// For a resource that is not a file, ResourceFile returns an error and no name.
 		info.File, _ = meta.ResourceFile(name)
 		infos[name] = info
 	}

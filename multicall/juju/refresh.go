@@ -202,7 +202,7 @@ func (u *upgrade) commit() error {
 		return err
 	}
 
-	isCurrent := u.target.url == u.current.URL
+	isCurrent := u.target.url == u.current.URL && !u.isOfOtherOrigin()
 	// A different origin on this host is not a reason to write the service.
 	changesStoreOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
 	if isCurrent && len(u.upgrading) == 0 && !changesStoreOrigin {
@@ -248,6 +248,13 @@ func (u *upgrade) commit() error {
 	u.noteSkipped()
 	u.o.note("%s", u.describeUpgrade())
 	return nil
+}
+
+// isOfOtherOrigin reports whether the target is a release of the store, and the current charm is from this host. Their
+// contents can then differ, although both have the same URL.
+func (u *upgrade) isOfOtherOrigin() bool {
+	r := u.target.release
+	return r != nil && u.target.store != nil && u.service.Origin.Store == "" && !u.current.Store.IsRevision(r.ID, r.Revision)
 }
 
 // commitGiven sets the options, resources and trust that the command gives, for a service that already has the

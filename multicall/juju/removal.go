@@ -194,28 +194,30 @@ func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 }
 
 // removeUnits is like removeAll, for units, or for services with all of their units. It also prints lines about their
-// storage and their machines: in the question or, if the command does not ask, at the end. A dry run on a terminal
-// prints none of these lines unless the flags turn off the question.
+// storage and their machines: in the question or, if there is no question, at the end.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	storages, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
-
 	units, err := state.Read(o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
+	if err != nil {
+		return err
+	}
+	machines, err := state.Read(o.ctx, s, (*state.View).Machines)
 	if err != nil {
 		return err
 	}
 
 	// This sets k.asks.
 	k = r.asking(o, k)
-	k.details = slices.Concat(r.describeStorage(storages, names), describeMachines(units, names))
+	k.details = slices.Concat(r.describeStorage(storages, names), describeMachines(machines, units, names))
 	k.alongside = unitsOf(units, names)
 	if err := r.removeAll(o, s, k, names); err != nil {
 		return err
 	}
-	if k.asks {
-		// Without --dry-run, the question has already shown the details.
+	if k.asks && !r.DryRun {
+		// The question has already shown the details.
 		return nil
 	}
 
@@ -260,12 +262,17 @@ func unitsOf(units []state.Unit, services []string) (names []string) {
 
 // describeMachines returns a line about each machine on which the removal of the units or services in names
 // leaves no units. Juju removes such machines, and bijou keeps those that have started. describeMachines
-// leaves out machine 0, which always stays.
-func describeMachines(units []state.Unit, names []string) (lines []string) {
+// leaves out machine 0, which always stays, and machines that have not started, which the removal can also remove.
+func describeMachines(machines []state.Machine, units []state.Unit, names []string) (lines []string) {
+	hasStarted := map[string]bool{}
+	for _, m := range machines {
+		hasStarted[m.ID] = m.InstanceID != "" || m.Status == state.MachineRunning
+	}
+
 	// For each machine that has units, whether one of them stays.
 	keepsUnit := map[string]bool{}
 	for _, u := range units {
-		if u.Machine == "" || u.Machine == "0" {
+		if u.Machine == "0" || !hasStarted[u.Machine] {
 			continue
 		}
 		keepsUnit[u.Machine] = keepsUnit[u.Machine] || !isRemovedWith(u, names)

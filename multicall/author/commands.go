@@ -96,10 +96,11 @@ func outputWithin(ctx context.Context, s *script.State, program string, args ...
 }
 
 // awaitOutput is the command eventually. It runs the program repeatedly until its output matches REGEXP or,
-// with "!", does not match. It returns the last output, and an error if DURATION has ended without success.
+// with "!", does not match. It returns the last output, and an error if DURATION or the script has ended without
+// success.
 //
-// Before it gives up, it runs the program at least five times for each second of DURATION, even if this takes
-// longer. Otherwise a host that was suspended would use up DURATION without a run.
+// Unless the script ends, it runs the program at least five times for each second of DURATION before it gives up,
+// even if this takes longer. Otherwise a host that was suspended would use up DURATION without a run.
 func awaitOutput(s *script.State, args []string) (out string, err error) {
 	const (
 		pause      = 50 * time.Millisecond
@@ -303,8 +304,8 @@ func findCall(_ *script.State, args []string) (string, error) {
 }
 
 // runStub is the command stub. It deploys a stub, which is a service that plays the other side of a relation.
-// With set or saw, it does not deploy: set makes the stub write settings, and saw returns an error unless the stub
-// has received the given settings.
+// With set or saw, and with a name, a relation and settings, it does not deploy: set makes the stub write the
+// settings, and saw returns an error unless the stub has received them.
 func runStub(s *script.State, args []string) (out string, err error) {
 	verb := args[0]
 	verbArgs := args[1:]
@@ -399,7 +400,7 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 		}
 	}
 
-	// Without relations, the directory is still missing, and writeProgram creates it.
+	// Without relations, the directory can still be missing. writeProgram then creates it.
 	if err := writeProgram(filepath.Join(dir, "metadata.yaml"), metadata); err != nil {
 		return "", err
 	}

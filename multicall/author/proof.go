@@ -20,9 +20,9 @@ type proofCmd struct {
 	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text or json; default text."`
 }
 
-// Run prints the findings. As text, each begins with FILE:LINE, which editors can follow, and Run prints nothing for a
-// charm without findings. With --fix, it first fixes faults, and also prints the changes. It returns an error with
-// ExitFailure if a finding is an error or, with --strict, a warning.
+// Run prints the findings. As text, each begins with FILE:LINE, which editors can follow, or with FILE if it is about
+// the whole file. Run then prints nothing for a charm without findings. With --fix, it first fixes faults, and also
+// prints the changes. It returns an error with ExitFailure if a finding is an error or, with --strict, a warning.
 func (c proofCmd) Run(a *author) error {
 	// If --fix fails, Run still prints the findings, and then returns the failure.
 	var fixed []proof.Finding

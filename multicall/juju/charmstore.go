@@ -138,10 +138,10 @@ func parseBase(text string) charmsource.Base {
 
 // wishFor returns a wish for a charm of the service s that runs on machines of the series, which can also be a
 // base. If series is empty, the wish prefers the first series that machines of the environment can have, and
-// accepts the others. It then also accepts any other base if s or the environment allows other series. If
-// machines can have any series, it prefers the environment's default series, and accepts any other base. The
-// architecture is that of the service's or the environment's constraints, and otherwise this host's. The caller
-// sets the charm's name, channel and revision.
+// accepts the others. It then also accepts any other base if s or the environment allows other series, or if the
+// first series has no base in the store. If machines can have any series, it prefers the environment's default
+// series, and accepts any other base. The architecture is that of the service's or the environment's constraints,
+// and otherwise this host's. The caller sets the charm's name, channel and revision.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -208,7 +208,7 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*ch
 }
 
 // noteBase prints a note if the wish w accepts bases that machines of the environment do not have, and the
-// release is for such a base. If machines can have any series, it prints nothing.
+// release is for such a base. If machines can have any series, or w prefers no base, it prints nothing.
 func (st *charmStore) noteBase(r *charmRelease, w charmsource.Wish) {
 	hasBases := r.Base.Name != "" && w.Base.Name != ""
 	// Without OrOther, the wish accepts only bases of the environment's machines, or the one that was asked for.
@@ -264,7 +264,7 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 		return nil
 	}
 
-	// A command removes its download before it gives up the lock, so a file here is from a killed command.
+	// No other command on this host is downloading, so a file here was left, as by a killed command.
 	if err := removeFiles(folder); err != nil {
 		return err
 	}

@@ -315,8 +315,9 @@ func (d *deployment) needsMachines() bool {
 	return d.units > 0 && !slices.ContainsFunc(d.placements, isOnExisting)
 }
 
-// checkSeries returns an error if this host cannot create machines of the series. It returns nil if it cannot find
-// out. With force it checks nothing, since the operator can still change the host before the machine starts.
+// checkSeries returns an error if this host cannot create machines of the series, or if no environment
+// can be chosen. It does not check the series for a provider without such a check, or on a host other than that of
+// machine 0. With force it checks nothing, since the operator can still change the host before the machine starts.
 func (o *operator) checkSeries(env state.Environment, series string, force bool) error {
 	if force {
 		return nil

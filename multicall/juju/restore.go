@@ -342,9 +342,9 @@ func (r *restore) noteOutcome() {
 
 // chooseStateURL returns the URL of the store to restore to, and writes the credentials that the URL names
 // into the environment's directory. With --replace and without --state, this is the store from which the backup
-// was made, if that store is in etcd. chooseStateURL then writes all credentials of the backup except the keys of
-// secrets. A store in a file may be in a different directory by now. In all other cases, chooseStateURL returns the
-// URL of e's own store.
+// was made, if that store is in etcd, since a store in a file may be in a different directory by now.
+// chooseStateURL then writes all credentials of the backup except the keys of secrets. In all other cases, it
+// returns the URL of e's own store.
 func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	isBackupsStore := r.cmd.Replace && r.cmd.State == "" && strings.HasPrefix(r.archive.State, "etcd")
 	if !isBackupsStore {

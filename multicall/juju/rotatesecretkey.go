@@ -14,7 +14,7 @@ type rotateSecretKeyCmd struct {
 }
 
 // Run creates a new key, copies it to all machines, and then seals all secrets with it. With --forget, it removes
-// the old keys instead. If it is killed at any point, it can be run again.
+// the old keys instead, unless secrets were still sealed with them. If it is killed at any point, it can be run again.
 func (c rotateSecretKeyCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

@@ -253,8 +253,8 @@ func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 }
 
 // watch shows the status, and again after each change or interval of watchInterval, until the operator interrupts
-// it or the reader has closed the pipe. It does not print the same status twice in a row. Selectors that match
-// nothing are not an error, since they may match later.
+// it or the reader has closed the pipe. It does not print the same status twice in a row, but it writes the file of
+// --output each time. Selectors that match nothing are not an error, since they may match later.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()

@@ -147,7 +147,8 @@ func campaign(ctx context.Context, o Options) error {
 
 	err = l.run(leading)
 	if errors.Is(err, context.Canceled) {
-		// Or requests.Run has failed. If the caller has cancelled ctx, Run ignores this error.
+		// The cause can also be that requests.Run has failed. If the caller has cancelled ctx, Run ignores this
+		// error.
 		return errors.New("the leadership was lost")
 	}
 

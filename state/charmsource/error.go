@@ -89,8 +89,8 @@ func (e *NoReleaseError) describeOffers() string {
 }
 
 // HasOtherBase reports whether there is a release for the wished architecture in a channel of the wished track
-// whose risk is at least as stable as the wished risk. It ignores branches. Since the wished base has no release,
-// that release is for a different base.
+// whose risk is at least as stable as the wished risk. If the wish names no track, any track counts. HasOtherBase
+// ignores branches. Since the wished base has no release, that release is for a different base.
 func (e *NoReleaseError) HasOtherBase() bool {
 	wished := strings.Split(cmp.Or(e.Wish.Channel, DefaultChannel), "/")
 	// A channel that is only a risk is in the charm's default track. The error does not name that track, so any

@@ -54,7 +54,7 @@ func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	for {
 		err := l.state.Update(ctx, func(tx *state.Tx) error {
 			// The guards of state would refuse the commit if one of these keys exists, unless the transaction has
-			// read the key. The commit then fails only if the key changes.
+			// read the key. After the read, the commit fails if the key changes.
 			for _, key := range []string{keys.Moved, keys.CopyLock} {
 				if _, _, err := tx.Keys().Get(key); err != nil {
 					return err

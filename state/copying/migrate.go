@@ -43,9 +43,9 @@ type CopySummary struct {
 // store, unless m.Keep is set. If Migrate was interrupted, the caller must call Migrate again or, if Switch was
 // called, FinishMigration.
 //
-// It returns ErrRunning if an agent, a leader, another migration or a restoration uses one of the stores. It
-// returns ErrStoreExists if the store To has any contents except the leftovers of a migration of this
-// environment.
+// It returns ErrRunning if one of the stores has a running agent or leader, or the lock of another migration or of
+// a restoration. It returns ErrStoreExists if the store To has any contents except the leftovers of a migration of
+// this environment.
 func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	from, err := storeurl.Open(ctx, m.From)
 	if err != nil {

@@ -227,8 +227,8 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 		return d.storeError(ctx, err)
 	}
 
-	// The conditions of this transaction need not hold: sweptKey may be high enough already, and
-	// deleteTombstones checks the marker again.
+	// It does not matter whether the conditions held: sweptKey may be high enough already, and deleteTombstones
+	// checks the marker again.
 	tombstones := d.keys.tombstoneRange("")
 	return readPages(tombstones, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),

@@ -123,7 +123,8 @@ func (w *watcher) goLive(from int64) {
 
 // push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers, and all
 // batches before goLive. If the queue is full, push drops the batch and returns false, and the mux must remove the
-// watcher. Once the queue is empty, Next registers the watcher again, and a replay delivers what it has missed.
+// watcher. Once the queue is empty and no replay is running, Next registers the watcher again, and a new replay
+// delivers what it has missed.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

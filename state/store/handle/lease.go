@@ -91,9 +91,9 @@ func (l *lease) Close(ctx context.Context) error {
 	return nil
 }
 
-// refreshLoop refreshes the lease until the lease is closed or lost, the store is gone, or the lease was not
-// refreshed for its TTL. The TTL counts from the time before a refresh is sent, so that Done is closed before the
-// store can end the lease.
+// refreshLoop refreshes the lease until the lease or the opener is closed, the lease is lost, the store is gone, or
+// the lease was not refreshed for its TTL. The TTL counts from the time before a refresh is sent, so that Done is
+// closed before the store can end the lease.
 func (l *lease) refreshLoop() {
 	// Refresh long before the TTL ends, so that there is time for retries. After an error, retry sooner.
 	refreshedAt := l.RequestedAt

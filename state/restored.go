@@ -46,9 +46,10 @@ func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 }
 
 // SetRestoredDiffers records how the directory of a restored unit differs from the unit's records, and the ids of
-// the storages whose directories are missing. how must mention these storages. If how is empty, there is no
-// difference, and the unit's mark is removed. If there is a difference that an operator has accepted in advance, the
-// mark is also removed. The unit's agent then deploys the charm again, and creates the missing storage again.
+// the storages whose directories are missing. If there are such storages, how must not be empty. If how is empty,
+// there is no difference, and the unit's mark is removed. If there is a difference that an operator has accepted in
+// advance, the mark is also removed. The unit's agent then deploys the charm again, and creates the missing storage
+// again.
 // SetRestoredDiffers does nothing for a unit without a mark.
 func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	r, ok, err := tx.Restored(unit)

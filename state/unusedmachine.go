@@ -161,7 +161,7 @@ func (tx *Tx) updateUnused(m Machine) error {
 //
 // It returns a *SeriesError if no machine can have the series, ErrOtherProvider if the placement is for a
 // different provider, and ErrExists if there is already a machine at that placement. It returns a different error
-// if the placement is invalid or for the provider "local".
+// if the placement is invalid, or if it is for the environment's own provider and that is "local".
 func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {

@@ -159,8 +159,9 @@ func writeInBatches(ctx context.Context, space *keyspace.Space, changes map[stri
 	return nil
 }
 
-// listReplaceable returns the existing keys that a restore replaces. If replace is false, it accepts no keys
-// except the remains of an interrupted restore. It returns ErrKeysThere or keyspace.ErrRunning as [Restore] does.
+// listReplaceable returns the existing keys that a restore replaces: all keys that are not host-bound. If replace is
+// false, it accepts no such keys except the remains of an interrupted restore. It returns ErrKeysThere or
+// keyspace.ErrRunning as [Restore] does.
 func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {
 	existing, err := tx.List("")
 	if err != nil {

@@ -75,7 +75,7 @@ const (
 // returns an error if the command cannot be run, or if the commit fails. Outcome.Exit is then not 0.
 //
 // A ctx that is done ends only Run's reads before the command, not the command or the commit. Run forwards signals
-// to the command, and waits until the command ends. Only a SIGINT or SIGTERM that arrives later ends the commit.
+// to the command, and waits until the command ends. A SIGINT or SIGTERM that arrives later ends the commit.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Options: o, operator: operatorName()}
 	if err := r.gatherFacts(ctx); err != nil {

@@ -60,8 +60,8 @@ func (s *cachedSecret) isGone() bool {
 }
 
 // loadSecrets fills c.secrets at its first call. It reads the secrets that the unit and its service own, that the
-// unit has read before, and that operators have granted to the service. loadSecret reads others when they are
-// needed. loadSecrets returns an error if the hook has ended or ctx is done.
+// unit tracks, and that operators have granted to the service. loadSecret reads others when they are needed.
+// loadSecrets returns an error if the hook has ended or ctx is done.
 func (c *Context) loadSecrets(ctx context.Context) error {
 	if err := c.checkOpen(ctx); err != nil {
 		return err
@@ -372,11 +372,11 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the content of the revision that the unit tracks. At its first call without Peek, the unit
-// begins to track the latest revision. With Refresh, the unit tracks the latest revision from now on. With Peek,
-// SecretContent returns the content of the latest revision, and Peek does not change which revision the unit
-// tracks. A label in the query becomes the unit's label for the secret. If the label is new, a unit that does not
-// track the secret begins to do so, even with Peek.
+// SecretContent returns the content of the revision that the unit tracks. Without Peek, a unit that does not track
+// the secret begins to track the latest revision. With Refresh, the unit tracks the latest revision from now on.
+// With Peek, SecretContent returns the content of the latest revision, and Peek does not change which revision the
+// unit tracks. A label in the query becomes the unit's label for the secret. If the label is new, a unit that does
+// not track the secret begins to do so, even with Peek.
 //
 // SecretContent returns [hookapi.ErrSecretDenied] if the unit cannot read the secret, and an error if the unit uses
 // the label for a different secret.

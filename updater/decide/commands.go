@@ -25,8 +25,8 @@ var (
 // Recover removes a stopped request, so that the leader makes a new request with the current servers and the
 // version that [Snapshot.OfferedVersion] returns then. It also removes the gate, all Contents, and the published
 // digests, which the leader looks up again. It writes a Recovery, and marks the update as recovered in the history.
-// It leaves the workers' records to [RemoveLeftovers]. The turn of a rolling component stays with its server, whose
-// member may be down.
+// It does not remove the workers' records; see [RemoveLeftovers]. The turn of a rolling component stays with its
+// server, whose member may be down.
 //
 // It returns ErrNothingToRecover if there is no request, and ErrNotStopped if the request is not stopped.
 func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {

@@ -97,8 +97,8 @@ func newStage(s Snapshot) stage {
 	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
-// updateStage records the time now for a stage that this leader has not seen before, and the wait in that stage
-// that a previous leader has recorded, if any.
+// updateStage records the time now for a stage that differs from the last one, and the wait in that stage that a
+// previous leader has recorded, if any. Without a request, it forgets the last stage.
 func (m *Observations) updateStage(s Snapshot, now time.Time) {
 	current := newStage(s)
 	switch current {

@@ -20,8 +20,8 @@ const roomReserve = 64 << 20
 const maxRoomAge = time.Hour
 
 // NoRoom explains which servers do not have enough free space for the next version. It returns nil if all
-// servers have enough space, if their space is unknown, if the next update is a repair, or while an update runs or
-// is stopped.
+// servers have enough space, if their space or the version's need is unknown, if there is no version to install, if
+// the next update is a repair, or while an update runs or is stopped.
 func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	// While an update runs or is stopped, no other update begins.
 	if s.Current != nil && !s.Current.Succeeded() {

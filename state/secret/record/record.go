@@ -187,8 +187,8 @@ func Grant(tx *state.Tx, r secret.Record, service string, allow bool) error {
 }
 
 const (
-	// maxRemovedContents limits the contents that one Put or Remove removes. A sweep removes the other contents of a
-	// removed secret.
+	// maxRemovedContents limits the revisions that one Put prunes, and the contents that Remove removes together with
+	// their secret. A sweep removes the other contents of a removed secret.
 	maxRemovedContents = 100
 	// maxChangedIndexes limits the number of services' indexes, and the number of units' indexes, from which the id
 	// of a removed secret is removed. Further indexes keep the id, which is harmless, since no other secret gets
@@ -199,7 +199,7 @@ const (
 // Remove removes a revision of a secret, and returns the remaining record. If revision is 0, or was the only one,
 // it removes the secret: its record, its id in the owner's index, and at most maxRemovedContents contents. It then
 // also removes the id from the indexes of at most maxChangedIndexes services to which operators have granted the
-// secret, and as many units that have read it. The constants say why the rest can stay.
+// secret, and as many units that track it. The constants say why the rest can stay.
 func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) {
 	if revision != 0 {
 		delete(r.Revisions, revision)

@@ -260,8 +260,8 @@ func (m *watchMux) progressReached(revision int64) {
 }
 
 // watchCompacted handles a watch that has ended because etcd no longer has the history before the revision
-// kept. The watchers of its span fail with ErrHistoryLost. The marker is watched again, from the current
-// revision on.
+// kept. The watchers of its span fail with ErrHistoryLost. So do all watchers if changes before kept were not delivered
+// yet. The marker is watched again, from the current revision on.
 func (m *watchMux) watchCompacted(id, kept int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -269,8 +269,12 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 		return
 	}
 
-	// The next stream must not begin at a revision that etcd no longer has.
-	m.position = max(m.position, kept)
+	// The next stream must not begin at a revision that etcd no longer has. Changes before it that other spans' watches
+	// have sent, or still send, would then be dropped.
+	if kept > m.position {
+		m.failAllLocked(store.ErrHistoryLost)
+		m.position = kept
+	}
 	if id == m.markerID {
 		// Although etcd has ended the watch, it keeps the id until the watch is cancelled.
 		m.stream.cancelWatch(id)

@@ -221,9 +221,10 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 	return tx.keys.Put(keys.Unit(name), u)
 }
 
-// IsRelationFor reports whether a relation of the unit's service concerns the unit. In container scope, a
-// subordinate unit only meets its own principal, and other subordinates of that principal. IsRelationFor
-// returns false if the other service no longer exists.
+// IsRelationFor reports whether a relation of the unit's service concerns the unit. This is the case for all relations
+// except those of container scope of a subordinate unit. There the unit only meets its own principal, and other
+// subordinates of that principal. Such a relation does not concern the unit if the other service no longer exists.
+// Peer relations are no exception.
 func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil

@@ -275,8 +275,9 @@ func (r *restore) restoreStore(e home.Environment, providerSHA256 string) error 
 	return err
 }
 
-// fillStore restores the backup's files and keys, and prints notes about the result. It calls begun once the
-// store differs from its former content.
+// fillStore restores the backup's files and keys, and prints notes about the result. It calls begun when it begins to
+// change the store, after it has written the files. If providerSHA256 is not empty, the environment records it as the
+// sum of the provider's executable.
 func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun func()) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
@@ -285,7 +286,8 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		return err
 	}
 
-	inPlace, err := r.unpackStorage(e, r.cmd.Replace)
+	// These storages have their content on this host.
+	storageInPlace, err := r.unpackStorage(e, r.cmd.Replace)
 	if err != nil {
 		return err
 	}
@@ -296,12 +298,12 @@ func (r *restore) fillStore(e home.Environment, providerSHA256 string, begun fun
 		Adopt:    r.cmd.Adopt,
 		Fault:    r.o.parts.Fault,
 		Begun:    begun,
-		Storage:  inPlace,
+		Storage:  storageInPlace,
 		Progress: r.o.reportSteps,
 		SetAside: func(folder string) {
 			r.o.note("  the former state was replaced while it was open: its files are now in %s", folder)
 		},
-		// The environment in the store gets the name, the uuid and the tools of e.
+		// The environment in the store gets the identity of e, and what is installed here.
 		Change: func(env *state.Environment) {
 			env.Name = e.Name
 			env.UUID = e.UUID

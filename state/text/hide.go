@@ -83,21 +83,23 @@ func isNameByte(c byte) bool {
 	return isLetter || isDigit || strings.IndexByte("_-.", c) >= 0
 }
 
-// secretForm returns the form of the text after the name at text[begin:end], which finds the secret's value.
-// It returns nil if the name does not belong to a secret, or does not have a known form.
+// secretForm returns how the value after a name is written, such as name=value: the pattern that finds the value.
+// text[begin:end] is the end of the name, which can begin earlier. secretForm returns nil if the name does not belong
+// to a secret, or is not written in a known form.
 func secretForm(text string, begin, end int) *form {
-	// Include the start of names such as tls/private-key, and of db:password+1=x.
-	for begin > 0 && (isNameByte(text[begin-1]) || strings.IndexByte("/:+", text[begin-1]) >= 0) {
-		begin--
+	// The name can be a path, such as tls/private-key, or a key of several parts, such as db:password+1.
+	start := begin
+	for start > 0 && (isNameByte(text[start-1]) || strings.IndexByte("/:+", text[start-1]) >= 0) {
+		start--
 	}
 
 	p := patterns()
-	f := p.formAround(text, begin, end)
+	f := p.formAround(text, start, end)
 	if f == nil {
 		return nil
 	}
 
-	name := text[begin:end]
+	name := text[start:end]
 	// In a field of a database's connection string, PWD is a password. Elsewhere PWD is a directory.
 	isPassword := f == p.field && strings.EqualFold(name, "pwd")
 	if !isPassword && !IsSecret(name) {

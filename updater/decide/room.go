@@ -192,9 +192,9 @@ func (u roomUse) add(kind string, size int64) {
 	u.peak[index] = max(u.peak[index], u.used[index])
 }
 
-// addRelease adds the space for installing the program from package p, which has the given size. The package is
-// unpacked, tried, and put in place of the previous program. The package itself stays. Its unpacked content, and the
-// previous program, count with the size of the package.
+// addRelease follows the installation of the program from package p, step by step, so that u.peak includes what is
+// needed only for a while. size is the size of the package. Its unpacked content and the previous program are assumed
+// to be as large.
 func (u roomUse) addRelease(p release.Package, size int64) {
 	into := record.RoomProgram
 	if p.Form == release.Deb {
@@ -205,11 +205,11 @@ func (u roomUse) addRelease(p release.Package, size int64) {
 	u.add(record.RoomDownloads, size)
 	u.add(record.RoomDownloads, size)
 
-	// The new program is written before the previous one is removed.
+	// The new program is written before the previous one is removed, so for a moment there are both.
 	u.add(into, size)
 	u.add(into, -size)
 
-	// The unpacked package is removed.
+	// The unpacked package is removed. The download stays.
 	u.add(record.RoomDownloads, -size)
 }
 

@@ -200,9 +200,9 @@ func (s Snapshot) serversBehind(step int) (late []int) {
 	return late
 }
 
-// ServersAtFault returns the servers that block the late servers. If a late server waits for other servers,
-// ServersAtFault follows that wait, and the last servers in such a chain are at fault. It returns late if no
-// server can be blamed.
+// ServersAtFault returns the servers that block the late servers, in numeric order. It follows the waits of the late
+// servers to servers that are absent, or that wait for nothing: these are at fault. If a server waits for a quorum, the
+// servers of the missing members are at fault. If no server can be blamed, ServersAtFault returns late.
 func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)
@@ -238,7 +238,7 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 		return late
 	}
 
-	return record.SortServers(atFault)
+	return record.SortServers(atFault) // without duplicates
 }
 
 // maxDescribed is the maximum number of servers that a message describes in detail. maxDescription limits the

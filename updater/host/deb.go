@@ -75,10 +75,8 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 }
 
 // FinishInstallation finishes an installation that a power cut has interrupted. It does nothing if the host
-// has no dpkg, or if no installation was interrupted. If the dpkg with which the previous worker began to
-// finish an installation is still running, FinishInstallation waits for it and, with systemd, uses its result.
-// That dpkg may have stopped the previous worker, and without this rule installations and restarts could repeat
-// forever.
+// has no dpkg, or if no installation was interrupted. With systemd, it waits for a dpkg that a previous worker has
+// started for this, and uses that one's result, instead of starting another.
 //
 // If power was lost while dpkg was replacing neco's own files, dpkg needs the package again. own is the
 // path of this program's package, and is used if it exists.
@@ -87,14 +85,14 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if err != nil {
 		return nil
 	}
-	// Without output, no installation is incomplete. If the audit fails, an installation may be incomplete, and
-	// the commands below do no harm if none is.
+	// The audit prints nothing if all installations are complete. If it fails, the commands below do no harm.
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
 
 	d := Detached{
-		Title:   "neco-worker finishes installations",
+		Title: "neco-worker finishes installations",
+		// dpkg can restart this worker. If each worker started dpkg again, that would never end.
 		Join:    true,
 		Command: []string{"dpkg", "--configure", "-a", "--force-confold"},
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -280,8 +279,6 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 	}
 	defer resp.Body.Close()
 
-	// The body is read only so that the connection can be reused.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %s", resp.Status)
 	}

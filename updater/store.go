@@ -96,8 +96,8 @@ const RetryInterval = time.Second
 // store does not answer.
 const ShutdownTimeout = 5 * time.Second
 
-// AwaitRetry waits for a moment after an error from the store. It returns an error if a retry cannot help, or
-// if ctx is done.
+// AwaitRetry waits for RetryInterval after an error from the store. It returns err at once if the store was
+// deleted or closed, so that no retry can help. If ctx is done, even before the call, it returns ctx's error.
 func AwaitRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

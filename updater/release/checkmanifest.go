@@ -202,8 +202,8 @@ func checkFile(f File) error {
 	return checkSum(f.URL, f.SHA256)
 }
 
-// checkReleaseFile checks a file that is part of the release itself. Its name must differ from the names of the
-// files that each release has.
+// checkReleaseFile checks a file that is part of the release itself. The file must have a valid sum and no URL.
+// Its name must be plain, and differ from the names of the files that each release has.
 func checkReleaseFile(f File) error {
 	if f.URL != "" {
 		return fmt.Errorf("cannot use both url (%q) and file (%q)", f.URL, f.Name)

@@ -33,9 +33,9 @@ type Choice struct {
 	Version Version
 }
 
-// Choose returns the newest release that the environment accepts. The release's tag must be valid and have
-// the prefix, if the prefix is not empty. Drafts are never chosen, and pre-releases only in staging. ok is
-// false if there is no such release.
+// Choose returns the newest release that the environment accepts. Staging also accepts pre-releases, production
+// does not, and other environments accept no release. The release's tag must be valid and have the prefix, if
+// the prefix is not empty. Drafts are never chosen. ok is false if there is no such release.
 func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 	return newest(prefix, all, func(c Choice) bool {
 		if env == record.EnvStaging {
@@ -46,8 +46,8 @@ func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 }
 
 // Lookup returns the release of the given version, even if no environment accepts the release. The release's
-// tag must have the prefix, if the prefix is not empty. Lookup never returns drafts. It returns an error if
-// there is no such release.
+// tag must have the prefix, if the prefix is not empty. Lookup never returns drafts, and prefers a release that
+// is not a pre-release. It returns an error if there is no such release.
 func Lookup(version, prefix string, all []Release) (Release, error) {
 	best, ok := newest(prefix, all, func(c Choice) bool { return Same(c.Version.String(), version) })
 	if !ok {
@@ -98,8 +98,8 @@ func (r Release) Incomplete() bool {
 	return !slices.ContainsFunc(r.Assets, func(a Asset) bool { return a.Name == SumsFile })
 }
 
-// filterComplete returns the complete releases. It also returns ErrIncomplete if the best of all releases
-// is not complete.
+// filterComplete returns the complete releases. It also returns ErrIncomplete if the release that Choose
+// returns from all releases is not complete.
 func filterComplete(env, prefix string, all []Release) (complete []Release, err error) {
 	best, ok := Choose(env, prefix, all)
 	complete = slices.DeleteFunc(slices.Clone(all), Release.Incomplete)
@@ -156,7 +156,8 @@ type Version struct{ text string }
 // maxVersion limits the length of a version, which becomes part of file names.
 const maxVersion = 64
 
-// ParseVersion reads a version.
+// ParseVersion parses a version. It returns an error if s does not have the form of a [Version], or has more
+// than maxVersion bytes.
 func ParseVersion(s string) (Version, error) {
 	if len(s) > maxVersion || !versionPattern().MatchString(s) {
 		return Version{}, fmt.Errorf(
@@ -202,7 +203,7 @@ func compareDecimals(a, b string) int {
 // than all versions.
 func Newer(a, b string) bool { return parseOrZero(a).Compare(parseOrZero(b)) > 0 }
 
-// Same reports whether a and b are the same version, or the same text.
+// Same reports whether a and b are the same version according to [Version.Compare], or the same text.
 func Same(a, b string) bool {
 	if a == b {
 		return true

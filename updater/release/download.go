@@ -46,8 +46,8 @@ const (
 // permanentError is an error that a retry cannot fix.
 type permanentError struct{ error }
 
-// Get downloads the file. It continues an interrupted download, even one of an earlier process. Path only
-// holds the complete, verified file, and never an error page or a part of the file.
+// Get downloads the file. It continues an interrupted download, even one of an earlier process. It moves only
+// the complete, verified file to Path, and never an error page or a part of the file.
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()
@@ -115,7 +115,7 @@ func (d Download) isThere() bool {
 	return err == nil && sum == d.wantedSum()
 }
 
-// partialSize returns the size of the partial file, or 0 if there is none.
+// partialSize returns the size of the partial file, or 0 if there is none or its size cannot be read.
 func (d Download) partialSize() int64 {
 	info, err := os.Stat(d.Path + partialSuffix)
 	if err != nil {
@@ -251,7 +251,8 @@ func (d Download) appendBody(f *os.File, resp *http.Response, offset int64) erro
 	return errors.Join(err, syncErr)
 }
 
-// syncPartial syncs a complete file, since the process that wrote it may have been killed before the sync.
+// syncPartial syncs the partial file once it has all bytes, since the process that wrote them may have been
+// killed before the sync. If the sync fails, it removes the file.
 func (d Download) syncPartial() error {
 	f, err := os.Open(d.Path + partialSuffix)
 	if err != nil {
@@ -261,8 +262,8 @@ func (d Download) syncPartial() error {
 	return d.syncOrRemove(f)
 }
 
-// syncOrRemove syncs a file, and removes it if the sync fails. A failed sync means that data was lost,
-// although the file may still be readable, and another sync would succeed.
+// syncOrRemove syncs a file, and removes it if the sync fails. After a failed sync, data may be lost even if
+// the file is still readable and another sync succeeds.
 func (d Download) syncOrRemove(f *os.File) error {
 	err := f.Sync()
 	if err == nil {

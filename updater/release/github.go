@@ -83,9 +83,9 @@ func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 	}
 }
 
-// convertRelease converts a release from GitHub's API. If there is a token, it uses the API's URLs of the
-// release's files, which also work for private repositories. Otherwise it uses the public URLs of the files.
-// Requests for public URLs do not count against the rate limit.
+// convertRelease converts a release from GitHub's API. If there is a token, it uses the API's URL of each file
+// that has one, which also works for private repositories. Otherwise it uses the file's public URL. Requests
+// for public URLs do not count against the rate limit.
 func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {

@@ -353,7 +353,7 @@ func checkPlanVersion(r Release, file string, data []byte, rule versionRule) err
 
 // explainPlanError returns a RefusedError if the plan in the file cannot be read because of the release.
 // Otherwise the cause is on this host, and explainPlanError returns an error that wraps err. This is the case
-// if the program that unpacks is missing, if the file no longer has its sum, or if err has a hint.
+// if the program that unpacks is missing, if the file no longer has its sum, or if err is a disk error.
 func explainPlanError(err error, file string, sum [sha256.Size]byte) error {
 	switch {
 	case errors.Is(err, errNoUnpacker):
@@ -361,6 +361,7 @@ func explainPlanError(err error, file string, sum [sha256.Size]byte) error {
 	case !isWhole(file, sum):
 		return fmt.Errorf("%w; the local copy no longer matches the published checksum", err)
 	case osutil.Hint(err) != "":
+		// Only disk errors have a hint.
 		return err
 	}
 

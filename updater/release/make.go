@@ -257,8 +257,8 @@ func moveRelease(from, to string) error {
 }
 
 // checkSameRelease returns ErrOther unless both directories have the same release, with the same sums and
-// signature. It compares only these two files, since the sums cover all others. Both directories can lack the
-// signature.
+// signature. It compares only SumsFile and SignatureFile, since the sums cover all other files. Both directories
+// can lack the signature.
 func checkSameRelease(draft, dir string) error {
 	for _, name := range []string{SumsFile, SignatureFile} {
 		want, wantErr := os.ReadFile(filepath.Join(draft, name))

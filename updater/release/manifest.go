@@ -145,6 +145,7 @@ func (m Manifest) ForArch(arch string) (Manifest, error) {
 }
 
 // forArch returns the file for the architecture, or f itself if f is nil or is the same for all architectures.
+// It returns an error if f has files for other architectures only.
 func (f *File) forArch(arch string) (*File, error) {
 	if f == nil || f.ByArch == nil {
 		return f, nil
@@ -154,6 +155,7 @@ func (f *File) forArch(arch string) (*File, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no artifact for %s", arch)
 	}
+	// The directory is the same for all architectures, so ByArch does not repeat it.
 	chosen.To = f.To
 	return &chosen, nil
 }

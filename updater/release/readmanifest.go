@@ -68,8 +68,8 @@ func readManifest(file string, data []byte, complete func(f *File) error) (Manif
 	return m, err
 }
 
-// VersionIn returns the version in a manifest. It ignores all other keys, since the manifest may have a later
-// format than this program knows.
+// VersionIn returns the version in a manifest, or "" if there is none. It ignores all other keys, since the
+// manifest may have a later format than this program knows.
 func VersionIn(data []byte) (string, error) {
 	var m struct{ Version string }
 	if err := yaml.Unmarshal(data, &m); err != nil {
@@ -169,10 +169,12 @@ func (m Manifest) Steps() []Step {
 }
 
 // orderComponents returns the components in the manifest's order, except that each component follows the
-// components under its "after" key.
+// components under its "after" key. It returns an error if such a component does not exist, or if components
+// wait for one another.
 func (r manifestReader) orderComponents(components []Component) ([]Component, error) {
 	t := topologicalSort{manifestReader: r, components: components, visited: make([]bool, len(components))}
 	for i := range components {
+		// The path is empty, since no visit of another component leads here.
 		if err := t.visit(i, nil); err != nil {
 			return nil, err
 		}

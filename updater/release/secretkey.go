@@ -138,6 +138,7 @@ func (k SecretKey) checksum() [blake2b.Size256]byte {
 // File returns the key as a file in minisign's format, without a password.
 func (k SecretKey) File() string {
 	raw := make([]byte, secretStart, secretStart+secretSize)
+	// The key derivation "\x00\x00" means no password. The salt and the limits stay zero.
 	copy(raw, "Ed\x00\x00B2")
 	sum := k.checksum()
 	raw = append(append(append(raw, k.id[:]...), k.key...), sum[:]...)
@@ -160,10 +161,10 @@ func (k SecretKey) Sign(data []byte, comment string) []byte {
 	// "ED" means that the hash of the data is signed, and not the data itself.
 	sum := blake2b.Sum512(data)
 	signature := ed25519.Sign(k.key, sum[:])
-	withKey := append(append([]byte("ED"), k.id[:]...), signature...)
+	withKeyID := append(append([]byte("ED"), k.id[:]...), signature...)
 
 	// The second signature also covers the comment.
 	global := ed25519.Sign(k.key, append(signature, comment...))
 	return fmt.Appendf(nil, "untrusted comment: signature of a release\n%s\ntrusted comment: %s\n%s\n",
-		base64.StdEncoding.EncodeToString(withKey), comment, base64.StdEncoding.EncodeToString(global))
+		base64.StdEncoding.EncodeToString(withKeyID), comment, base64.StdEncoding.EncodeToString(global))
 }

@@ -55,9 +55,9 @@ func kindOfStatus(code int) Kind {
 	return Faulty
 }
 
-// answerError returns the error for an unexpected answer.
+// answerError returns the error for an unexpected answer, with the delay that the answer requests in seconds.
 func answerError(resp *http.Response) SourceError {
-	// The header can also contain a date, which is ignored.
+	// The header can be missing or contain a date. In both cases, seconds is 0.
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	return SourceError{
 		Kind:       kindOfStatus(resp.StatusCode),

@@ -52,7 +52,8 @@ func takeClaim(ctx context.Context, o Options) (*keyspace.Claim, error) {
 	}
 }
 
-// tryClaim takes the claim, or returns keyspace.ErrClaimed if another host holds it.
+// tryClaim takes the claim of the LRN, and retries while the store cannot be reached. It returns
+// keyspace.ErrClaimed as [keyspace.Space.TakeClaim] does, for example if another host holds the claim.
 func (o Options) tryClaim(ctx context.Context) (claim *keyspace.Claim, err error) {
 	target := keyspace.ClaimTarget{Key: keys.Claim(o.LRN), Presence: keys.Presence(o.LRN)}
 	err = retryStore(ctx, func() error {

@@ -73,12 +73,13 @@ func (s Snapshot) isGateOpen() bool {
 }
 
 // nextLook returns when a worker that has waited since the given time next reads the other workers' records.
-// The interval grows, differs between workers, and is longer if commits are slow, since the gate then also
-// opens later.
+// The interval grows in a long wait, differs between workers, and is longer if commits are slow, since the gate
+// then also opens later.
 func (s Snapshot) nextLook(since time.Time) time.Time {
 	firstDelay := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
 	firstDelay += time.Duration(s.Jitter * float64(firstDelay))
-	if s.LookedAt.Before(since) {
+	hasLooked := !s.LookedAt.Before(since) // in this wait
+	if !hasLooked {
 		return since.Add(firstDelay)
 	}
 

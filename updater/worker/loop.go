@@ -140,7 +140,7 @@ func (w *worker) run(ctx context.Context) error {
 
 	var running sync.WaitGroup
 	parts := []func(context.Context) error{
-		w.claim.Watch, w.keepPresence, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop,
+		w.claim.Watch, w.keepPresence, w.feed.Run, w.finishInstallation, w.runSurvey, w.loop,
 	}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
@@ -244,13 +244,13 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 // errStale is returned by a commit if the store no longer holds the request on which the decision was based.
 var errStale = errors.New("the request has changed")
 
-// checkUnchanged returns errStale if the current update is no longer r.
+// checkUnchanged returns errStale if the attempt that r describes is no longer running.
 func checkUnchanged(v *keyspace.View, r record.Request) error {
-	now, err := updater.LoadRequest(v)
+	stored, err := updater.LoadRequest(v)
 	if err != nil {
 		return err
 	}
-	if !record.IsCurrent(now, r) {
+	if !record.IsCurrent(stored, r) {
 		return errStale
 	}
 

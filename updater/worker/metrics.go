@@ -9,9 +9,9 @@ const (
 	tasksMetric = "neco_worker_steps_total"
 )
 
-// measureSnapshot sets the metrics about this worker's step. The step is 0 if the worker has finished, or has
-// no record for the current request. It also creates the counters of tasks, so that they exist before the
-// first task.
+// measureSnapshot sets the metrics about this worker: its step, and whether a task runs. The step is 0 if the
+// worker has finished, or has no record for the current request. measureSnapshot also creates the counters of
+// tasks, so that they exist before the first task.
 func measureSnapshot(r *metrics.Registry, s Snapshot) {
 	step := 0
 	hasRecord := s.Current != nil && s.Status != nil && s.Status.IsFor(*s.Current)

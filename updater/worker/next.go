@@ -86,10 +86,11 @@ func (s Snapshot) hasJoined() bool {
 	return s.Status != nil && s.Status.IsFor(*s.Current) && s.Status.Attempt == s.Current.Attempt
 }
 
-// isInstalled reports whether this worker has the request's version, and was installed from the request's
-// files. If the digest of its files is unknown, a different plan shows that the files are different.
+// isInstalled reports whether this worker has the request's version, and its files are not known to differ from
+// the request's. If the digest of its files is unknown, a different plan shows that the files are different,
+// unless an installation in this attempt is done.
 func (s Snapshot) isInstalled() bool {
-	// If the plan still differs after an installation in this attempt, another installation cannot help.
+	// If the plan still differs after the installation, another installation cannot help.
 	wasJustInstalled := s.isJournaled(0) && s.Journal.Phase == Done
 	if s.Digests.Sums == "" && s.planDiffers() && !wasJustInstalled {
 		return false
@@ -153,6 +154,7 @@ func (s Snapshot) HandOverRecord() *record.Status {
 		return nil
 	}
 
+	// Before the first step, only the step's name tells the handover from the installation.
 	w := s.recordAt(0)
 	w.StepName = record.HandOverStep
 	return &w

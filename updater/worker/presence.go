@@ -13,12 +13,13 @@ import (
 
 // ownPresence returns this worker's presence.
 func (w *worker) ownPresence() record.Presence {
-	by := w.o.Claimant
+	claimant := w.o.Claimant
 	return record.Presence{
 		Version: w.o.Version,
 		Digests: w.o.digests(),
-		Server:  by.Host + ":" + by.Folder,
-		Host:    by.Name,
+		// Claimant.Host is the host's machine-id, and Presence.Host is the host's name.
+		Server:  claimant.Host + ":" + claimant.Folder,
+		Host:    claimant.Name,
 		Package: w.o.Package,
 	}
 }
@@ -127,7 +128,8 @@ func (w *worker) checkPublished(
 	return revision, isPublished, err
 }
 
-// publishPresence writes this worker's presence under the session.
+// publishPresence writes this worker's presence under the session, and marks the session as announced, for which
+// campaigns wait. The first success also reports that this worker is ready.
 func (w *worker) publishPresence(ctx context.Context, s *keyspace.Session) error {
 	err := w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.PutLeased(keys.Presence(w.o.LRN), w.ownPresence(), s)

@@ -118,8 +118,9 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 	return err
 }
 
-// readOwnStatus reads this worker's record into the snapshot. If the time in the record is not between the start of
-// the worker's clock and now, it is replaced with the nearer of the two. The host's clock may have been set since.
+// readOwnStatus reads this worker's record into the snapshot. The host's clock may have been set after the record
+// was written. So if the record's time is not between the start of the worker's clock and now, the nearer of the
+// two replaces it.
 func (w *worker) readOwnStatus(v *keyspace.View) error {
 	s, err := updater.ReadKey[record.Status](v, keys.Worker(w.o.LRN))
 	if err != nil {

@@ -199,13 +199,14 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	})
 }
 
-// awaitChange returns when the key has changed since the revision, and at the latest after recheckInterval.
-// It returns an error if ctx is done, or if no retry can help.
+// awaitChange waits until the key may have changed since the revision, for at most recheckInterval. If the watch
+// fails before that, it waits for updater.RetryInterval instead, so that the caller can try again. It returns an
+// error if ctx is done, or if the store was deleted or closed.
 func (w *worker) awaitChange(ctx context.Context, revision int64, key string) error {
-	moment, cancel := context.WithTimeout(ctx, recheckInterval)
+	limited, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
-	err := w.o.Store.Await(moment, revision, keyspace.Exactly(key))
-	if err != nil && moment.Err() == nil {
+	err := w.o.Store.Await(limited, revision, keyspace.Exactly(key))
+	if err != nil && limited.Err() == nil {
 		return updater.AwaitRetry(ctx, err)
 	}
 	return ctx.Err()

@@ -62,8 +62,8 @@ func (s *Snapshot) ObserveWorkers(records map[int]record.Status, now time.Time) 
 	s.Progress = progress
 }
 
-// reportedMoveAt returns the time of the last progress according to the servers' own records. It ignores
-// times in the future.
+// reportedMoveAt returns the time of the last progress according to the servers' own records for the request. It
+// ignores times in the future, and returns the zero time if no other times are left.
 func (s *Snapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.Workers[lrn]; ok && w.IsFor(*s.Current) && !w.At.After(now) {

@@ -162,7 +162,8 @@ func keepReasons(last, now map[string]string) map[string]string {
 	return last
 }
 
-// roomChanged reports whether the file systems are different, or the free space of one has changed much.
+// roomChanged reports whether the file systems or their uses are different, or the free space of one has changed
+// by at least an eighth and by at least minRoomChange.
 func roomChanged(last, now []record.Room) bool {
 	return !slices.EqualFunc(last, now, func(a, b record.Room) bool {
 		change := max(a.Free-b.Free, b.Free-a.Free)

@@ -180,10 +180,11 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 // installationTimeout limits how long the worker's tasks wait for a previous installation to be finished.
 const installationTimeout = time.Minute
 
-// keepInstallationFinished completes an interrupted installation, closes installationDone, and then blocks
-// until ctx is done. It runs in its own goroutine: the installation script of a package may have started this
-// worker, and may itself be waiting for the worker.
-func (w *worker) keepInstallationFinished(ctx context.Context) error {
+// finishInstallation completes an interrupted installation, and closes installationDone even if that fails. It
+// runs in its own goroutine: the installation script of a package may have started this worker, and may itself
+// be waiting for the worker. finishInstallation returns only when ctx is done, since the end of one part ends
+// the whole worker.
+func (w *worker) finishInstallation(ctx context.Context) error {
 	if w.o.FinishInstallation != nil {
 		if err := w.o.FinishInstallation(ctx); err != nil && ctx.Err() == nil {
 			slog.Warn("cannot finish the previous installation; partial files may remain", "error", err)

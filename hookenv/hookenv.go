@@ -47,9 +47,9 @@ func (t Tool) Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	return inv.makeResult(inv.run(ctx))
 }
 
-// RunWithoutHook runs the tool for a caller that is not in a hook. argv includes argv[0]. It handles every call for
-// help. It also handles tools that work without a hook, such as juju-log, unless the call is for a hook. done is false
-// for all other calls, which must go to an agent.
+// RunWithoutHook runs the tool for a caller that is not in a hook. argv includes argv[0]. It handles calls for help,
+// unless there is an error before the help option. It also handles tools that work without a hook, such as juju-log,
+// unless the call is for a hook. done is false for all other calls, which must go to an agent.
 func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	flags, runner, err := t.parse(argv[1:])
 	if errors.Is(err, errHelp) {

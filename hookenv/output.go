@@ -105,8 +105,8 @@ func renderValue(format string, value any) ([]byte, error) {
 }
 
 // renderSmart returns a value in a form for scripts: a string with a newline after it, a boolean as True or False, and
-// a list of strings with one item on each line. For nil, an empty string and an empty list it returns an empty text. It
-// returns other values as YAML.
+// a []string with one item on each line. It returns an empty text for nil, and instead of a lone newline. It returns
+// other values as YAML.
 func renderSmart(value any) ([]byte, error) {
 	text := ""
 	switch v := value.(type) {

@@ -72,8 +72,9 @@ const (
 	idleLine   urgency = false
 )
 
-// addLine writes a line to the unit's file, and queues it for the environment's log. It hides the body of a private
-// key in both. It drops the line if the log is closed. u says whether the next Flush must send the line without delay.
+// addLine writes a line to the unit's file, and queues it for the environment's log. In both, it hides the body of a
+// private key that a hook prints line by line. It drops the line if the log is closed. u says whether the next Flush
+// must send the line without delay.
 func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

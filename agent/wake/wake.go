@@ -65,7 +65,7 @@ func (w *Watch) Events() <-chan struct{} {
 }
 
 // Take returns the keys that have changed since the last call, sorted. lost is true if there is no watch, if the
-// watch has ended, or if too many keys have changed, in which case Take ends the watch. The caller must then read a
+// watch has ended, or if there were too many changes, in which case Take ends the watch. The caller must then read a
 // fresh snapshot, and Renew the watch. err is the error that ended the watch. It is nil if the watch had only fallen
 // behind.
 func (w *Watch) Take() (keys []string, lost bool, err error) {

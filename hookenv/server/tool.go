@@ -82,9 +82,9 @@ func requiredKeys(command string) (names []string, known bool) {
 	return nil, false
 }
 
-// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if an argument of a command of Python
-// Juju is not UTF-8. It returns nil for a valid box. It does not check the argv of a tool, since the tool checks its own
-// arguments.
+// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if the client id or an argument of a
+// command of Python Juju is not UTF-8. It returns nil for a valid box. It does not check the argv of a tool, since the
+// tool checks its own arguments.
 func checkBox(command string, box amp.Box) *refusal {
 	names, known := requiredKeys(command)
 	if !known {
@@ -110,8 +110,9 @@ func checkBox(command string, box amp.Box) *refusal {
 	return nil
 }
 
-// runTool runs a hook tool and sends its result or, if the tool has failed and the hook has ended, goneRefusal. It ends
-// the call before it sends, so that a slow client does not delay the end of the hook.
+// runTool runs a hook tool and sends its result or, if the tool has failed and the hook has ended, goneRefusal. It
+// sends no result if fetchFile has failed, since the connection must then end. It ends the call before it sends, so that
+// a slow client does not delay the end of the hook.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(wire.KeyAsk), clientID: box.Value(wire.KeyClientID)}
 	result := runRecovered(func() hookenv.Result {

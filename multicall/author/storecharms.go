@@ -179,9 +179,10 @@ func scriptWords(line string) (words []string) {
 }
 
 // fetchCharms fetches the store's charms that the scripts deploy, since scripts have no network by default. It
-// fetches the pinned release of a charm, or the store's current one if none is pinned or --repin is set. It
-// writes new pins to the file of pins, so that the next run gets the same releases. It returns the directories
-// of the charms, by the texts of the wishes, or nil if the scripts deploy no charm of the store.
+// fetches the pinned release of a charm. If none is pinned or --repin is set, it fetches the release that the
+// store has now for the wish. It writes new pins to the file of pins, so that the next run gets the same
+// releases. It returns the directories of the charms, by the texts of the wishes, or nil if the scripts deploy
+// no charm of the store.
 func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, error) {
 	wishes, err := readWishes(scripts)
 	if err != nil {

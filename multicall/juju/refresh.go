@@ -194,8 +194,8 @@ func (u *upgrade) run() error {
 
 // commit stores the new charm and points the service at it. It only does the work of commitGiven if the service's
 // charm already has the new URL, no unit will upgrade, and the charm's origin in the store does not change. It prints
-// the outcome or, in a dry run, the plan. It returns [state.ErrRevisionTaken] if a charm of the environment, other
-// than the service's, has the new URL and different content.
+// the outcome or, in a dry run, the plan. It returns [state.ErrRevisionTaken] if it must store the new charm, but a
+// charm of the environment has the new URL and different content.
 func (u *upgrade) commit() error {
 	// This sets u.upgrading and u.skipped.
 	if err := u.readBehind(); err != nil {

@@ -18,7 +18,7 @@ type removeMachineCmd struct {
 }
 
 // Run marks all machines as dying, or none. It removes a machine without an instance at once. With --force it first
-// checks that all machines exist, and then ends one after another, with its units, without waiting for agents.
+// checks that all machines exist, and then destroys one after another, with its units, without waiting for agents.
 func (c removeMachineCmd) Run(o *operator) error {
 	if c.KeepInstance {
 		return console.Hint(console.Usage(errors.New("cannot keep the instance of a single machine: the setting provisioner-harvest-mode decides which instances stay")),

@@ -14,7 +14,8 @@ type removeStorageCmd struct {
 	removalFlags
 }
 
-// Run makes the agents of machines remove all of the storage, or none. With --no-destroy it removes only the records.
+// Run makes the agents of machines remove all of the storage, or none. If a storage has no unit, and its directory was
+// never created, Run itself removes its record. With --no-destroy it removes only the records.
 func (c removeStorageCmd) Run(o *operator) error {
 	if c.NoDestroy && c.Force {
 		return console.Hint(console.Usage(errors.New("--no-destroy and --force cannot be used together")),
@@ -22,7 +23,7 @@ func (c removeStorageCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		// Both kinds have no remove, so check itself removes the storage, all in one transaction.
+		// Both kinds have no remove, so check itself does the work, all in one transaction.
 		if c.NoDestroy {
 			k := removalKind{
 				name:    "storage",

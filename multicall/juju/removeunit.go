@@ -17,8 +17,9 @@ type removeUnitCmd struct {
 	waitFlags
 }
 
-// Run marks all units as dying, or none. With --force it first checks all units, and then removes them one after
-// another, without hooks. With --destroy-storage it also marks their storage for removal.
+// Run marks all units as dying, or none. It removes a unit at once if no agent has run for the unit, and none can start
+// on its machine. With --force it first checks all units, and then removes them one after another, without hooks. With
+// --destroy-storage it also marks their storage for removal.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		// Without --force, the kind has no remove, and check itself makes the units dying, all in one transaction.

@@ -36,7 +36,7 @@ const maxBatchDelay = 100 * time.Millisecond
 
 // runDecisions reads the records, decides and acts in a loop, until the leadership or ctx ends. Between
 // actions it waits for changes, or for the time when the decision can change. It returns an error that ends the
-// leadership, and logs and retries all other errors.
+// leadership, and any error once ctx is done. It logs and retries all other errors.
 func (l leader) runDecisions(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
 		keys.Presences, keys.Inventories)

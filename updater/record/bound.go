@@ -129,7 +129,7 @@ func groupReasons(reasons []Reason) (groups []sharedReason) {
 // JoinReasons returns one text with the reasons of many servers. The text contains the first maxReasons different
 // reasons, each once and with the first server that has it. It shortens each to an equal share of limit, in bytes of
 // JSON. After each reason, it lists the other servers that have it. For all remaining reasons, it lists only the
-// servers. These lists are as of [ListSomeServers], and limit does not include them.
+// servers. It lists servers as [ListSomeServers] does, and limit does not include these lists.
 func JoinReasons(reasons []Reason, limit int) string {
 	groups := groupReasons(reasons)
 	limitOfEach := limit / max(1, min(len(groups), maxReasons))

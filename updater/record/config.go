@@ -199,8 +199,8 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return checked, err
 }
 
-// newConfig returns the configuration with the values, which are by key and checked. An empty duration becomes 0, and
-// an empty window nil.
+// newConfig returns the configuration with the values, which are by key, and either checked or defaults. An empty
+// window becomes nil.
 func newConfig(values map[string]string) (c Config) {
 	c = Config{
 		Cluster:          values["cluster"],
@@ -218,7 +218,7 @@ func newConfig(values map[string]string) (c Config) {
 		Repair:           values["repair"],
 	}
 
-	// The values were checked, so only an empty one cannot be parsed.
+	// All durations have defaults, so each can be parsed.
 	c.CheckInterval, _ = time.ParseDuration(values["check-update-interval"])
 	c.MaxCheckAge, _ = time.ParseDuration(values["max-check-age"])
 	c.WorkerTimeout, _ = time.ParseDuration(values["worker-timeout"])

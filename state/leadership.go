@@ -31,7 +31,7 @@ func SetLeaderUnit(ctx context.Context, lead *Leadership, unit string) error {
 	return lead.Pass(ctx, candidate(unit))
 }
 
-// candidate returns the unit as a candidate. The unit can lead only while it exists and is not dead.
+// candidate returns the unit as a candidate. The unit can become the leader only if it exists and is not dead.
 func candidate(unit string) keyspace.Candidate {
 	return keyspace.Candidate{Unit: unit, Check: func(tx *keyspace.Tx) error {
 		u, err := keyspace.LoadExisting[Unit](tx, keys.Unit(unit), "unit %q not found", unit)

@@ -100,6 +100,7 @@ func (v *View) Machines() ([]Machine, error) {
 // decode.
 func (v *View) MachineIDs() (ids []string, err error) {
 	kvs, err := v.keys.List(keys.Machines)
+	// The list also has other records of a machine, such as its storage, whose keys have a further slash.
 	for _, kv := range kvs {
 		if id := kv.Key[len(keys.Machines):]; !strings.Contains(id, "/") {
 			ids = append(ids, id)

@@ -16,7 +16,8 @@ type (
 	Claim = keyspace.Claim
 )
 
-// machineClaim returns the keys of the machine's claim, and the check that the machine exists.
+// machineClaim returns the key of the machine's claim, the key of its agent's presence, and the check that the
+// machine exists.
 func machineClaim(machine string) keyspace.ClaimTarget {
 	agent := MachineAgent(machine)
 	return keyspace.ClaimTarget{
@@ -55,18 +56,19 @@ func UpdaterFor(c *Claim, agent string) Updater {
 }
 
 // ClaimHolder returns the current or last holder of the machine's claim. ok is false if the machine was never
-// claimed.
+// claimed, or its claim has no holder.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
 	return v.keys.ClaimHolder(keys.Claim(MachineAgent(machine)))
 }
 
-// CheckPlace returns ErrClaimed if a process at a different place holds the machine's claim.
+// CheckPlace returns ErrClaimed if the current or last holder of the machine's claim is at a different place
+// than here.
 func (v *View) CheckPlace(machine string, here Holder) error {
-	h, held, err := v.ClaimHolder(machine)
+	h, hasHolder, err := v.ClaimHolder(machine)
 	if err != nil {
 		return err
 	}
-	if !held || h.SamePlace(here) {
+	if !hasHolder || h.SamePlace(here) {
 		return nil
 	}
 	return refuse(ErrClaimed, "machine %s belongs to %s", machine, h)

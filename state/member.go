@@ -36,6 +36,7 @@ func (v *View) MembersOf(id int, service string) ([]Member, error) {
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 	members := []Member{}
 	err := ReadBelow(v, prefix, func(key string, m Member) {
+		// The unit's name can begin within prefix, as in MembersOf.
 		m.Unit = key[len(keys.Members(id)):]
 		members = append(members, m)
 	})
@@ -221,11 +222,11 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 	return tx.keys.Put(keys.Unit(name), u)
 }
 
-// IsRelationFor reports whether a relation of the unit's service concerns the unit. This is the case for all relations
-// except those of container scope of a subordinate unit. There the unit only meets its own principal, and other
-// subordinates of that principal. Such a relation does not concern the unit if the other service no longer exists.
-// Peer relations are no exception.
+// IsRelationFor reports whether a relation of the unit's service concerns the unit, as [Relation.IsFor] does. It
+// reads the service at the other end only if the answer depends on that service, and then returns false if that
+// service no longer exists.
 func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
+	// In these cases IsFor returns true for any service at the other end.
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil
 	}

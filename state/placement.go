@@ -56,7 +56,8 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	return tx.addMachineFor(u) // no unused machine fits
 }
 
-// addMachineFor adds a machine with the unit's series and constraints.
+// addMachineFor adds a machine with the unit's series and constraints, and records that the machine was created
+// for the unit.
 func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	m, err := tx.insertMachine(Machine{Series: u.Series, Constraints: u.Constraints})
 	if err != nil {

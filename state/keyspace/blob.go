@@ -48,8 +48,9 @@ type BlobHead struct {
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
-// PutBlob stores the content of r, at most MaxBlob bytes, and returns its sha256 and size. The same content
-// may be stored again. If no record refers to the blob after BlobGrace, a sweep can remove the blob.
+// PutBlob stores the content of r, and returns its sha256 and size. It returns an error if the content has more
+// than MaxBlob bytes. The same content may be stored again. After BlobGrace, a sweep can remove a blob to which
+// no record refers. For some blobs, a sweep waits only for MinBlobGrace.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {
@@ -63,7 +64,8 @@ func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 	return sum, int64(len(data)), nil
 }
 
-// readBlob reads a blob's content into memory, and returns its sum.
+// readBlob reads a blob's content into memory, and returns its sum. It returns an error if the content has more
+// than MaxBlob bytes.
 func readBlob(r io.Reader) (data []byte, sum string, err error) {
 	data, err = io.ReadAll(io.LimitReader(r, MaxBlob+1))
 	if err != nil {
@@ -148,11 +150,11 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putSmallBlob writes the only chunk of a blob and the complete head in one commit. So no other writer can
-// store different bytes in between. old is the head as it was read. putSmallBlob returns ErrConflict if the
-// head has changed since then.
+// putSmallBlob writes the only chunk of a blob, if the blob is not empty, and the complete head in one commit. So
+// no other writer can store different bytes in between. old is the head as it was read. putSmallBlob returns the
+// new head. It returns ErrConflict if the head has changed since it was read.
 func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old BlobHead) (BlobHead, error) {
-	old.Complete = true // in the new head
+	old.Complete = true // putBlobHead copies this field to the new head
 	if c.size == 0 {
 		return s.putBlobHead(ctx, sum, 0, old)
 	}
@@ -225,9 +227,9 @@ func DecodeBlobHead(kv store.KV) (BlobHead, error) {
 	return head, err
 }
 
-// completeBlobHead returns the blob's head. It returns ErrNotFound if the blob does not exist or is stored
-// only in part.
-func (v *View) completeBlobHead(sum string) (BlobHead, error) {
+// readCompleteBlobHead reads the head of a complete blob. It returns ErrNotFound if the blob does not exist or
+// is stored only in part.
+func (v *View) readCompleteBlobHead(sum string) (BlobHead, error) {
 	head, err := v.BlobHead(sum)
 	if err != nil {
 		return BlobHead{}, err
@@ -254,7 +256,7 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	if tx.buffer.assumed[sum] {
 		return nil
 	}
-	_, err := tx.completeBlobHead(sum)
+	_, err := tx.readCompleteBlobHead(sum)
 	if err != nil {
 		return err
 	}

@@ -34,12 +34,13 @@ func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 }
 
 // ReadBlob returns the content of a blob. The blob may have been added in this Update. ReadBlob returns
-// ErrNotFound if there is no such blob, and ErrDamaged if its bytes have a different sum.
+// ErrNotFound if there is no such blob or a chunk of it is missing, and ErrDamaged if the sum or the size is
+// wrong.
 func (v *View) ReadBlob(sum string) ([]byte, error) {
 	if v.buffer != nil && v.buffer.blobs[sum] != nil {
 		return v.buffer.blobs[sum], nil
 	}
-	head, err := v.completeBlobHead(sum)
+	head, err := v.readCompleteBlobHead(sum)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,8 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 	return io.ReadAll(&blobReader{readChunk: readChunk, sum: sum, size: head.Size, hash: sha256.New()})
 }
 
-// readChunk reads a chunk. It adds no condition to the commit, since a chunk never changes.
+// readChunk reads a chunk. It returns ErrNotFound if the chunk is missing. It adds no condition to the commit,
+// since the blobReader verifies the sum of all chunks.
 func (v *View) readChunk(sum string, n int) ([]byte, error) {
 	kv, err := v.GetKV(ChunkKey(sum, n))
 	if err != nil {

@@ -39,7 +39,7 @@ type memory struct {
 // maxRemembered is how many keys are added to a memory before it is emptied. A key uses about 300 bytes.
 const maxRemembered = 50_000
 
-// newTxBuffer returns an empty buffer for one run, which can use values from the memory.
+// newTxBuffer returns an empty buffer for one run. The run can take the values of keys from m.
 func newTxBuffer(m *memory) *txBuffer {
 	return &txBuffer{
 		reads:    map[string]store.KV{},
@@ -276,8 +276,8 @@ func (s *Space) PutIf(
 	key string,
 	doc any,
 ) (written bool, err error) {
-	at, err := s.putIf(ctx, []store.Cond{{Key: guard, Revision: revision}}, key, doc)
-	return at != 0, err
+	writtenAt, err := s.putIf(ctx, []store.Cond{{Key: guard, Revision: revision}}, key, doc)
+	return writtenAt != 0, err
 }
 
 // putIf writes doc to the key if all conditions hold. It returns the revision of the write, or 0 if a
@@ -304,8 +304,8 @@ func (c *Claim) PutIf(
 	key string,
 	doc any,
 ) (written bool, err error) {
-	at, err := c.space.putIf(ctx, []store.Cond{c.fenceCond(), {Key: guard, Revision: revision}}, key, doc)
-	return at != 0, err
+	writtenAt, err := c.space.putIf(ctx, []store.Cond{c.fenceCond(), {Key: guard, Revision: revision}}, key, doc)
+	return writtenAt != 0, err
 }
 
 // PutIf does what Space.PutIf does, under the additional condition that this leadership lasts. It returns the

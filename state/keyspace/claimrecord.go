@@ -25,7 +25,7 @@ type Holder struct {
 // SamePlace reports whether both holders have the same host and directory.
 func (h Holder) SamePlace(other Holder) bool { return h.Host == other.Host && h.Folder == other.Folder }
 
-// withoutProcess returns the holder with only its place, as in a record that names no process.
+// withoutProcess returns the holder with empty fields for the process, as in a record that names no process.
 func (h Holder) withoutProcess() Holder {
 	h.Boot = ""
 	h.PIDNamespace = ""
@@ -172,6 +172,7 @@ func (tx *Tx) AssignClaim(key string, to *Holder) error {
 	}
 
 	next := d.nextRecord(to, 0) // 0 sets no further lower bound for the epoch
+	// The caller has decided who gets the claim, so no former boot id counts against a claimant.
 	next.FormerBoots = nil
 	return tx.Put(key, next)
 }

@@ -37,8 +37,8 @@ type Reader interface {
 	Skips(err error) bool
 }
 
-// Load reads and decodes a key. It returns ok false if the key is absent, or does not decode. In an Update
-// the commit becomes conditional on the key, as after View.Get.
+// Load reads and decodes a key. It returns ok false if the key is absent, and [ErrDamaged] if the value does not
+// decode. In an Update the commit becomes conditional on the key, as after View.Get.
 func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
 	value, ok, err := r.Get(key)
 	if err != nil {

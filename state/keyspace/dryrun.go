@@ -16,8 +16,8 @@ func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 	})
 }
 
-// checkCommit returns the error of a guard that would stop a commit of the transaction. It returns
-// errUnconfirmed if the run used values from memory, since no commit confirms them.
+// checkCommit returns the error of a guard that would stop a commit of the transaction. If the run used values
+// from memory, checkCommit drops them and returns errUnconfirmed, since no commit confirms them.
 func (s *Space) checkCommit(ctx context.Context, b *txBuffer, listRevision int64) error {
 	if b.forgetRecalled() {
 		return errUnconfirmed

@@ -148,7 +148,7 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 func (l *Leadership) awaitEnd() {
 	select {
 	case <-l.session.Done():
-	case <-l.session.closed:
+	case <-l.session.closed: // Done can be closed later, if the store cannot be reached
 	case <-l.resigned:
 	}
 	close(l.done)

@@ -20,10 +20,11 @@ import (
 type Tx struct{ *View }
 
 // Update calls f, and commits its writes as one transaction. The commit is conditional on every key and
-// prefix that f has read. If one of them has changed since then, or if the store no longer has the revision
-// that f reads at, Update runs f again from the start. So f must act only on tx, and on results that a rerun
-// overwrites. If f returns an error, Update returns it and writes nothing. If f changes nothing, there is no
-// commit. ctx limits all attempts together.
+// prefix that f has read, except reads by methods that add no condition, such as [View.GetKV]. Update runs f
+// again from the start if such a key or prefix has changed since then, if the store no longer has the revision
+// that f reads at, or if a value from the process's memory may be outdated. So f must act only on tx, and on
+// results that a rerun overwrites. If f returns an error, Update returns it and writes nothing. If f changes
+// nothing, there is no commit. ctx limits all attempts together.
 //
 // Update returns ErrTooLarge if f's reads and writes do not fit in one transaction (512 conditions, 512
 // operations, 1 MiB). If the commit fails with an error that this package does not define, f's writes may or
@@ -211,7 +212,7 @@ func (tx *Tx) NextNumber(counter string) (int, error) {
 }
 
 // Writes returns the changes so far, by key, so that the caller need not read them again after the commit.
-// A write that leaves the key's value as it was is not a change.
+// A write that leaves the key as the transaction has read it is not a change, except by PutLeased.
 func (tx *Tx) Writes() (changes []Change) {
 	tx.checkOpen()
 	for _, key := range slices.Sorted(maps.Keys(tx.buffer.writes)) {

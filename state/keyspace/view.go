@@ -164,7 +164,8 @@ func (v *View) Prefetch(next Scope) error {
 }
 
 // Keep stores the value of a key in memory, so that the next Update that reads the key needs no round trip
-// for it. If the key has changed meanwhile, the Update reads the key again, as after any other conflict.
+// for it. If the key has changed meanwhile, the Update reads the key again, as after any other conflict. Keep
+// stores nothing for an absent key.
 func (v *View) Keep(key string) error {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, key)
@@ -206,7 +207,8 @@ func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), nil
 }
 
-// HasUnguarded reports whether the key exists. It adds no condition to the commit.
+// HasUnguarded reports whether the key exists. In an Update it also sees the transaction's own writes. It adds no
+// condition to the commit.
 func (v *View) HasUnguarded(key string) (exists bool, err error) {
 	v.checkOpen()
 	if v.buffer != nil {
@@ -239,7 +241,7 @@ type prefixed struct {
 	prefix string
 }
 
-// Snapshot returns a snapshot of the part.
+// Snapshot returns a snapshot of the keys below the prefix.
 func (p *prefixed) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := p.Store.Snapshot(ctx)
 	if err != nil {
@@ -308,7 +310,7 @@ func (s *prefixedSnapshot) Prefetch(ctx context.Context, next store.Scope) error
 	return s.Snapshot.Prefetch(ctx, prependToScope(s.prefix, next))
 }
 
-// List reads the keys with both prefixes, and removes the part's prefix from them.
+// List reads the keys that begin with s.prefix and then prefix, and removes s.prefix from them.
 func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := s.Snapshot.List(ctx, s.prefix+prefix)
 	// The store may use the list again.

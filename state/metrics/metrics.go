@@ -90,7 +90,7 @@ func (r *Registry) Add(n int, name string, labels ...string) {
 // largest suits a hook that installs packages.
 var bounds = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300, 1800}
 
-// Observe counts a duration in a histogram.
+// Observe counts a duration in a histogram, and adds it to the histogram's sum.
 func (r *Registry) Observe(took time.Duration, name string, labels ...string) {
 	r.changeSeries("histogram", name, labels, func(s *series) {
 		at, _ := slices.BinarySearch(bounds, took.Seconds())

@@ -188,7 +188,8 @@ func Normalize(value any) (out any, err error) {
 // values, even those that a float64 cannot represent.
 func Compare(a, b json.Number) int { return rational(a).Cmp(rational(b)) }
 
-// Whole returns a whole number, such as 3, 3.0 or 1e3, in plain digits. For any other number ok is false.
+// Whole returns a whole number, such as 3, 3.0 or 1e3, in plain digits. For any other number it returns n and ok
+// false. A number out of the range of a float64 counts as the nearest float64, which is whole.
 func Whole(n json.Number) (digits json.Number, ok bool) {
 	value := rational(n)
 	if !value.IsInt() {

@@ -33,8 +33,8 @@ func TryShare(path string, flag int) (*os.File, error) {
 // Share does what TryShare does, but blocks while another descriptor has an exclusive lock.
 func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
 
-// TryAlone turns a shared lock into an exclusive lock, without waiting. If other descriptors share the lock,
-// it returns ErrLocked, and the caller keeps the shared lock.
+// TryAlone turns a shared lock into an exclusive lock. If another descriptor has the lock, TryAlone does not wait
+// for the exclusive lock. Instead it takes the shared lock again, as [ShareAgain] does, and returns ErrLocked.
 func TryAlone(f *os.File) error {
 	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 func InFolder(err error, folder string) error {
 	pathErr, isPathErr := errors.AsType[*fs.PathError](err)
 	linkErr, isLinkErr := errors.AsType[*os.LinkError](err)
+	// Old of a LinkError does not count, since it can be the absolute target of a symlink.
 	isRelative := isPathErr && !filepath.IsAbs(pathErr.Path) || isLinkErr && !filepath.IsAbs(linkErr.New)
 	if isRelative {
 		return fmt.Errorf("in %s: %w", folder, err)

@@ -43,7 +43,7 @@ func IsEmptyDir(folder string) (bool, error) {
 	return len(entries) == 0, err
 }
 
-// MountTmpfs mounts a tmpfs of this size on a directory, unless something is mounted there.
+// MountTmpfs mounts a tmpfs of mib MiB on a directory, unless something is mounted there.
 func MountTmpfs(folder string, mib int64) error {
 	if isMount(folder) {
 		return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // WithShortPath calls f with a short path of the file at path. The short path is valid until f returns. It
-// has about 40 bytes, plus the file's name. WithShortPath is for sockets, whose paths are limited to 107
+// has at most 25 bytes, plus the file's name. WithShortPath is for sockets, whose paths are limited to 107
 // bytes. The file's directory must exist, but the file need not.
 func WithShortPath(path string, f func(short string) error) error {
 	dir := filepath.Dir(path)

@@ -26,9 +26,10 @@ const (
 	OwnWriter
 )
 
-// Untar unpacks a tar archive into an empty directory. The archive must contain only files, directories and
-// links. Untar drops set-user-id and similar bits. But if bijou has written the archive, it keeps these bits of
-// directories, where they decide how users share files.
+// Untar unpacks a tar archive into an empty directory. The archive must contain only files, directories, symlinks
+// and hard links. Untar drops the set-user-id, set-group-id and sticky bits. But if writer is OwnWriter, it keeps
+// the last two of directories, where they decide how users share files. After an error, entries that were
+// unpacked before it stay in the directory.
 func Untar(ctx context.Context, dir string, archive io.Reader, writer ArchiveWriter) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -182,8 +183,8 @@ func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 	return f.Sync()
 }
 
-// writeLink creates a symlink. Unless bijou has written the archive, it returns an error if the target is
-// outside of the archive.
+// writeLink creates a symlink. Unless bijou has written the archive, writeLink records the symlink for checkLinks,
+// or returns an error if the target is outside of the archive.
 func (u *unpacker) writeLink(name, target string) error {
 	if u.isOwn {
 		return u.root.Symlink(target, name)
@@ -196,8 +197,9 @@ func (u *unpacker) writeLink(name, target string) error {
 	return u.root.Symlink(target, name)
 }
 
-// checkLinks returns an error if a symlink leads out of the archive, possibly through other symlinks. The
-// symlinks' targets need not exist. It must be called after all entries were written.
+// checkLinks returns an error if a symlink in u.links leads out of the archive, possibly through other symlinks,
+// or cannot be followed, for example because of a loop. The symlinks' targets need not exist. checkLinks must be
+// called after all entries were written.
 func (u *unpacker) checkLinks() error {
 	for _, name := range u.links {
 		// Stat follows symlinks, and returns an error if one of them leads out of root.

@@ -183,7 +183,8 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 // Steps is the progress of a long job, as a State reports it to its Progress.
 type Steps = keyspace.Steps
 
-// withProgress returns an Updater that reports progress: each commit counts as batchSize steps.
+// withProgress reports p at once, and returns an Updater that reports progress after each commit. Each commit
+// counts as batchSize steps.
 func (s *State) withProgress(update Updater, p Steps) Updater {
 	s.space.Progress.Report(p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
@@ -259,15 +260,15 @@ func WatchAll() Scope {
 }
 
 // MembershipOf parses a key from WatchMembers. It returns the relation, and the unit whose membership
-// changed or the service whose own settings changed.
+// changed or the service whose own settings changed. ok is false if the key is about neither.
 func MembershipOf(key string) (relation int, member string, ok bool) {
 	rest, isRelation := strings.CutPrefix(key, keys.Relations)
 	number, rest, _ := strings.Cut(rest, "/")
 	kind, member, _ := strings.Cut(rest, "/")
 	relation, err := strconv.Atoi(number)
 
-	isMember := kind == "members" || kind == "apps"
-	return relation, member, isRelation && isMember && err == nil
+	isKnownKind := kind == "members" || kind == "apps"
+	return relation, member, isRelation && isKnownKind && err == nil
 }
 
 // HistoryOf parses a key from WatchHistories. It returns the unit that has run the hook.

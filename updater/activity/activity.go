@@ -46,7 +46,7 @@ func Begin(ctx context.Context, format string, args ...any) *Item {
 	return i
 }
 
-// End records that the activity is over.
+// End removes the activity from its log.
 func (i *Item) End() {
 	if i == nil {
 		return

@@ -53,8 +53,8 @@ func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	return changes, nil
 }
 
-// RemoveLeftovers removes the workers' records of requests that no longer exist. These records are no longer
-// used, so the changes can be split into any number of transactions.
+// RemoveLeftovers returns the changes that remove the workers' records of requests other than the current one.
+// The changes are independent, so they can be split into any number of transactions.
 func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
@@ -65,8 +65,8 @@ func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 }
 
 // AtStart returns the changes that an updater makes when its process starts, even if it does not lead. They
-// recover a stopped request if one of the request's servers is no longer registered. Otherwise there are no
-// changes. A second call after these changes returns no changes either.
+// recover a stopped request if one of the request's servers is no longer registered. Otherwise AtStart returns
+// nil. It also returns nil once the changes are committed, since they remove the request.
 func AtStart(s Snapshot, now time.Time) []updater.Change {
 	isStopped := s.Current != nil && s.Current.Stop && s.Current.Ended()
 	if !isStopped || len(s.unregisteredServers()) == 0 {

@@ -334,12 +334,13 @@ func SourceHint(c record.Config) string {
 	return "check the source of releases (neco config list), then run: neco update --now"
 }
 
-// isMissed reports whether the release that servers would take next cannot be fetched.
+// isMissed reports whether the release that servers would take next is newer than theirs and cannot be fetched.
 func (s Snapshot) isMissed() bool {
 	f := s.CheckFailure
 	if f == nil || f.Refused == "" || !s.takesReleases() {
 		return false
 	}
+	// Refused can be left from an earlier failure, so servers may want a different release by now.
 	to, _, _ := s.OfferedVersion()
 	return release.Same(to, f.Refused) && s.IsNews(f.Refused)
 }
@@ -443,11 +444,12 @@ func (s Snapshot) isAway(lrn int) bool {
 	return !isAlive
 }
 
-// recoveryHint returns the command that lets a waiting recovery begin, or "" if no command helps.
+// recoveryHint returns a command that lets a waiting recovery begin, or "" if it knows none.
 func (s Snapshot) recoveryHint(now time.Time) string {
 	switch {
 	case s.Pause != nil && s.Pause.IsOn(now):
 		return "to let the update begin: neco resume"
+	// With a SourceFault, Env is always none, and a new value of env does not help.
 	case s.Config.SourceFault == "" && !s.takesReleases():
 		return "to let updates begin: neco config set env production"
 	}

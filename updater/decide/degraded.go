@@ -125,8 +125,8 @@ func (s Snapshot) findingsOfComponents(lrn int, repaired []string) (all []record
 	return all
 }
 
-// illComponents returns the findings about the server's ill components. It returns none if the worker does
-// not check components, as workers of earlier versions do not.
+// illComponents returns the findings about the server's ill components. It returns none if the inventory's Ill is
+// not complete, for example because the worker has an earlier version and does not check components.
 func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 	if !i.KnowsHealth() {
 		return nil
@@ -324,7 +324,8 @@ func (s Snapshot) findingsToRepair(now time.Time) []record.Finding {
 }
 
 // repairComponents returns the components to repair. It returns nil, which stands for all components, if a
-// server's worker itself differs, since the state of its components is then unknown.
+// server's worker itself differs, since the state of its components is then unknown. It also returns nil if there
+// is no finding to repair.
 func (s Snapshot) repairComponents(now time.Time) (names []string) {
 	for _, f := range s.findingsToRepair(now) {
 		if f.Component == "" {

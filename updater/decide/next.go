@@ -301,8 +301,9 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	return d, "the leader has not yet looked up the files of release " + to
 }
 
-// IsChecked reports whether the leader has recorded the digests of the version, and has found that the
-// version can be installed or is installed everywhere. Leaders of earlier versions did not check this.
+// IsChecked reports whether the leader has recorded the digests of the version, and has found that the version
+// can be installed. Leaders of earlier versions recorded digests without this check. Such digests count only if
+// no server must install the version, as reported by IsEverywhere.
 func (s Snapshot) IsChecked(version string) bool {
 	p := s.Published
 	if p == nil || !release.Same(p.Version, version) {
@@ -322,8 +323,8 @@ func (s Snapshot) RefusalOf(version string) *record.Refusal {
 	return nil
 }
 
-// Refusals returns the refused releases that matter to the servers: releases newer than their version, and
-// the release that an operator has requested.
+// Refusals returns the refused releases that matter to the servers: releases newer than their version, and the
+// release that they should have, which can be an older one if an operator has requested it.
 func (s Snapshot) Refusals() (all []record.Refusal) {
 	to, _, _ := s.OfferedVersion()
 	for _, r := range s.Refused.Releases {

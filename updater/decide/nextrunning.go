@@ -213,6 +213,7 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 func (s Snapshot) finishRequest(now time.Time) Action {
 	r := *s.Current
 	r.EndedAt = &now
+	// All servers have finished, so an earlier report of missing servers no longer applies.
 	r.Missing = nil
 	why := fmt.Sprintf("update of %s to %s succeeded", record.ListSomeServers(r.Servers), r.Version)
 	return Action{
@@ -225,17 +226,18 @@ func (s Snapshot) finishRequest(now time.Time) Action {
 // noServers are the servers at fault if an operator has stopped the update.
 var noServers []int
 
-// stopRequest returns the action that stops the update. It shortens the reason: a change that exceeds the
-// limits of a transaction could never be committed.
-func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
+// stopRequest returns the action that stops the update and writes an alert about it. atFault are the servers that
+// caused the stop. stopRequest shortens the reason, since a change that exceeds the limits of a transaction could
+// never be committed.
+func (s Snapshot) stopRequest(now time.Time, atFault []int, why string) Action {
 	why = record.Shorten(why, record.MaxText)
 	r := *s.Current
 	r.Stop = true
 	r.EndedAt = &now
 	r.Why = why
 	alert := s.newAlert(now, record.AlertStopped,
-		withHint(fmt.Sprintf("update to %s stopped: %s", r.Version, why), s.stopHint(servers, why)))
-	alert.Servers = record.Blame(servers)
+		withHint(fmt.Sprintf("update to %s stopped: %s", r.Version, why), s.stopHint(atFault, why)))
+	alert.Servers = record.Blame(atFault)
 	return Action{Verb: Stop, Why: why, Changes: s.endRequest(now, r, alert)}
 }
 
@@ -257,7 +259,8 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 	}
 }
 
-// newAlert returns an alert about the current update. The same event always gets the same ID.
+// newAlert returns an alert about the current update. Alerts of the same kind in the same attempt get the same
+// ID. A caller that needs several of them changes the ID.
 func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	r := s.Current
 	return record.Alert{

@@ -169,7 +169,7 @@ type roomUse struct {
 	peak  map[int]int64  // the maximum use since the beginning
 }
 
-// newRoomUse returns a roomUse of these file systems, with nothing used yet.
+// newRoomUse returns a roomUse of the file systems in rooms, with nothing used yet.
 func newRoomUse(rooms []record.Room) roomUse {
 	u := roomUse{index: map[string]int{}, used: map[int]int64{}, peak: map[int]int64{}}
 	for i, r := range rooms {

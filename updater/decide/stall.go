@@ -248,7 +248,7 @@ const (
 	maxDescription = 256
 )
 
-// describeServers describes the first servers for a message about a stall, and counts the others.
+// describeServers describes the first maxDescribed servers for a message about a stall, and counts the others.
 func (s Snapshot) describeServers(lrns []int) string {
 	var words []string
 	for i, lrn := range lrns {

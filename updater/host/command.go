@@ -75,6 +75,7 @@ func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)
 	c.WaitDelay = killDelay
+	// The command gets its own process group. A negative PID sends the signal to that group.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	return c

@@ -44,14 +44,15 @@ func (h *Host) componentFile(name string) string {
 	return filepath.Join(h.dir, "components", name+".json")
 }
 
-// readRecord returns the component's record, without the fields that belong to a different artifact. It
-// returns the zero record if the component was never installed.
+// readRecord returns the component's record, without the fields that belong to a previous artifact. It returns
+// the zero record if the component was never installed.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	_, err = jsonfile.Read(h.componentFile(name), &c)
 	if err != nil {
 		return c, fmt.Errorf("cannot read the record of the installed %s: %w", name, err)
 	}
 
+	// An earlier version, which does not know NotedOf, has installed another artifact since.
 	if c.NotedOf != "" && c.NotedOf != c.Artifact {
 		return componentRecord{Artifact: c.Artifact, Phase: c.Phase, Inputs: c.Inputs}, nil
 	}
@@ -166,7 +167,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 }
 
 // noteInstalled adds the package or files of the newly installed artifact to the record, so that later checks
-// notice if they are gone. The artifact can be nil.
+// notice if they are gone. It adds nothing if the artifact is an image or nil.
 func (h *Host) noteInstalled(ctx context.Context, r *componentRecord, a *release.Artifact) {
 	switch {
 	case a == nil:

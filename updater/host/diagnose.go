@@ -241,6 +241,7 @@ func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	if err != nil {
 		return err
 	}
+	// ensureRunning has not completed its last start, so the command may not have run.
 	if recorded.Phase == phaseStarting {
 		return errors.New("the command after-start has not run")
 	}

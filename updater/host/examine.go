@@ -17,8 +17,8 @@ import (
 )
 
 // Examine returns a problem of the component on this server, or nil if there is none. A problem exists if
-// installed files are missing, services are not running, or the health check fails. runs is true only if the
-// health check fails, since the component may then become healthy soon.
+// checkArtifact returns an error, a service is not running, or the health check fails. runs is true if Examine finds
+// nothing wrong before it calls probe. If probe then fails, the component may still become healthy soon.
 func (h *Host) Examine(ctx context.Context, c release.Component) (problem error, runs bool) {
 	if err := h.checkArtifact(ctx, c); err != nil {
 		return err, false

@@ -13,7 +13,7 @@ func holdFile(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
 }
 
-// holdUnit writes the drop-in, which systemd must then read.
+// holdUnit writes the drop-in of holdFile. It takes effect once systemd has read it.
 func holdUnit(unit string) error {
 	file := holdFile(unit)
 	if err := osutil.MkdirAll(filepath.Dir(file), 0o755); err != nil {

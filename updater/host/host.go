@@ -73,7 +73,8 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Configure applies the configuration to all work that begins later. It can be called at any time.
+// Configure applies the configuration to all work that begins later. It can be called at any time. If the proxy
+// is not a URL, it returns an error and applies only the timeout of commands.
 func (h *Host) Configure(c record.Config) error {
 	// Both tries of a command that hangs must fit into the timeout of the worker.
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))

@@ -35,7 +35,7 @@ type Package struct {
 // with bijou and manifest.yaml. Running processes keep their program, but a package may restart them. A
 // program that does not run on this host, or has a different version, is not installed.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
-	ctx = h.withTimeout(ctx, release.Component{}) // the default timeout for each command
+	ctx = h.withTimeout(ctx, release.Component{}) // the configured timeout for each command
 	if p.Form == release.Deb {
 		if err := h.tryDeb(ctx, p, executable); err != nil {
 			return err
@@ -128,7 +128,8 @@ func installFile(from, to string, mode fs.FileMode) error {
 	return nil
 }
 
-// RemoveOtherReleases removes the files in a directory that do not belong to the given version.
+// RemoveOtherReleases removes the files in a directory that do not belong to the given version. A file belongs to
+// the version if its name contains _VERSION_, as in neco_1.2_amd64.deb.
 func RemoveOtherReleases(dir, version string) error {
 	err := removeAllBut(dir, func(name string) bool { return strings.Contains(name, "_"+version+"_") })
 	if err != nil {

@@ -84,8 +84,9 @@ var errNoSystemd = errors.New("process 1 of this machine is not systemd")
 // starts or restarts the unit.
 type ServiceCommand struct{ Path string }
 
-// call runs the command with a verb and a unit. It does not wait for children that keep the output open,
-// since the program may have started a daemon. If ctx is done, these children are also killed.
+// call runs the command with a verb and a unit. After the command has exited, call waits at most killDelay for
+// children that keep the output open, since the program may have started a daemon. If ctx is done before the
+// command exits, these children are also killed.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
 	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
@@ -194,7 +195,7 @@ func awaitLock(ctx context.Context, path string) (lock *os.File, err error) {
 	return lock, err
 }
 
-// readLogTail returns the end of the log as one line, or a text if there is no log.
+// readLogTail returns the end of the log as one line, or "no log exists" if the log cannot be read.
 func readLogTail(log string) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
@@ -203,8 +204,8 @@ func readLogTail(log string) string {
 	return tail(data)
 }
 
-// tail returns the end of a program's output, with blanks in place of line ends. It begins with a whole line
-// of the output, unless the last line is very long.
+// tail returns the end of a program's output as one line, in which each run of white space is one space. It begins
+// with a whole line of the output, unless the last line is very long.
 func tail(out []byte) string {
 	const maxSize = 1500
 	out = bytes.TrimSpace(out)

@@ -215,7 +215,8 @@ func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	return heartbeat{State: s.Condition(now, leads).State, Version: s.LastVersion(), At: now}
 }
 
-// sendHeartbeats sends a heartbeat at each interval. It does not retry a failed heartbeat.
+// sendHeartbeats sends a heartbeat at once, at each interval, and when notify.heartbeat may have changed. It does
+// not retry a failed heartbeat.
 func (l leader) sendHeartbeats(ctx context.Context) error {
 	return l.followKeys(ctx, []string{keys.Config("notify.heartbeat")}, func() (time.Time, error) {
 		if err := l.sendHeartbeat(ctx); err != nil && ctx.Err() == nil {

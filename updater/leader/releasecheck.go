@@ -512,7 +512,7 @@ func (c *releaseChecker) inspect(
 	found, err := c.source.Inspect(ctx, r, release.Inspection{
 		Form:    c.Form,
 		Running: c.Version,
-		Others:  otherPackages(s),
+		Others:  reportedPackages(s),
 		Known:   known,
 		Dir:     dir,
 	})
@@ -525,8 +525,8 @@ func (c *releaseChecker) inspect(
 	return &p, found.Needs, nil
 }
 
-// otherPackages returns the package forms and architectures that the servers' workers report.
-func otherPackages(s decide.Snapshot) (all []release.Package) {
+// reportedPackages returns the package forms and architectures that the servers' workers report.
+func reportedPackages(s decide.Snapshot) (all []release.Package) {
 	for _, lrn := range s.Servers {
 		p, ok := release.ParsePackage(s.Present[lrn].Package)
 		if ok && !slices.Contains(all, p) {

@@ -149,8 +149,8 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	return err
 }
 
-// noteHandOver records that this leader gives up its lead for another leader. `neco status` reads this
-// record, and does not report a missing leader at once.
+// noteHandOver records that this leader gives up its lead, so that `neco status` does not report a missing leader
+// at once. It only logs an error.
 func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	err := leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.Put(keys.HandedOver, record.HandOver{At: time.Now().UTC()})
@@ -201,7 +201,8 @@ const (
 	deliveriesMetric = "neco_updater_alerts_total"
 )
 
-// startMetrics sets all metrics to 0, so that they exist before the first event.
+// startMetrics adds the leader's metrics with the value 0, and the metrics of an empty fleet. So they exist before
+// the first event.
 func startMetrics(r *metrics.Registry) {
 	r.Set(0, leadsMetric)
 	r.Set(0, lastCheckMetric)

@@ -31,8 +31,8 @@ const (
 	maxListed = 20
 )
 
-// Shorten returns the text if it needs at most limit bytes in JSON. Otherwise it cuts the end of the text and
-// appends the number of missing bytes, so that both together fit into the limit.
+// Shorten makes the text fit into limit bytes of JSON. If the text can need more, Shorten cuts its end and appends
+// the number of missing bytes, so that both together fit into the limit.
 func Shorten(text string, limit int) string {
 	cost := 0
 	for _, r := range text {
@@ -45,7 +45,8 @@ func Shorten(text string, limit int) string {
 	return text
 }
 
-// shortenAt cuts the text and appends the number of missing bytes, so that both together fit into the limit.
+// shortenAt cuts the text and appends the number of missing bytes, so that both together fit into the limit. The
+// limit must be at least suffixSize.
 func shortenAt(text string, limit int) string {
 	const suffixSize = len(" (and 1000000000 bytes more)") // the space for the longest suffix
 	cost := 0
@@ -201,7 +202,7 @@ const (
 	maxOldBlamed = 16
 )
 
-// encodedSize returns the number of bytes of the document in JSON.
+// encodedSize returns the number of bytes of the document in JSON, or 0 if it cannot be encoded.
 func encodedSize(doc any) int {
 	data, err := json.Marshal(doc)
 	if err != nil {

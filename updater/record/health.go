@@ -45,8 +45,8 @@ type Finding struct {
 	Untold bool `json:"untold,omitempty"`
 }
 
-// Identity distinguishes a finding from others, for Same, and for carry.Identified, by which a record's findings
-// keep unknown fields. It leaves out the reason of an ill component, since the reason can change with each
+// Identity implements carry.Identified: each finding in a record keeps its own unknown fields. [Finding.Same] also
+// compares identities. An identity leaves out the reason of an ill component, since the reason can change with each
 // check.
 func (f Finding) Identity() any {
 	f.Since = time.Time{}

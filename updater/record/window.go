@@ -69,8 +69,8 @@ func (w *Window) IsOpen(now time.Time) bool {
 // NextOpening returns the time of the next opening after now.
 func (w *Window) NextOpening(now time.Time) time.Time { return w.starts.Next(now.In(w.zone)) }
 
-// NextEdge returns the first time after now at which the window can open or close. It returns zero if the
-// window never opens again. A window that opens again before it closes stays open at that time.
+// NextEdge returns the first time after now at which the window can open or close. It returns zero if the window
+// is closed and never opens again. A window that opens again before it closes stays open at that time.
 func (w *Window) NextEdge(now time.Time) time.Time {
 	start := w.starts.Next(now.Add(-w.length).In(w.zone))
 	isClosed := start.IsZero() || start.After(now)

@@ -79,13 +79,15 @@ func (w WorkloadVersion) Identity() any { return w.Version }
 // Identity returns the time of the status, since a charm replaces the whole status at once.
 func (w WorkloadStatus) Identity() any { return w.Since.UnixNano() }
 
-// Unit reads a unit. It returns ErrNotFound if there is no such unit.
+// Unit reads a unit. It returns ErrNotFound if there is no such unit, and a different error if the name is
+// invalid.
 func (v *View) Unit(name string) (Unit, error) {
 	service, number, err := charm.ParseUnit(name)
 	if err != nil {
 		return Unit{}, err
 	}
 	u, err := keyspace.LoadExisting[Unit](v.keys, keys.Unit(name), "unit %q not found", name)
+	// The record does not contain these fields.
 	u.Name = name
 	u.Service = service
 	u.Number = number
@@ -134,8 +136,8 @@ func (v *View) DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	return units, nil
 }
 
-// unitNames returns the unit names after the prefix, which all keys must have. It leaves out keys that do not
-// name a unit.
+// unitNames returns the unit names after the prefix, which all keys must have, sorted by service and number. It
+// leaves out keys that do not name a unit.
 func unitNames(kvs []keyspace.KeyValue, prefix string) (names []string) {
 	for _, kv := range kvs {
 		if name := kv.Key[len(prefix):]; charm.IsUnit(name) {
@@ -195,8 +197,8 @@ func (tx *Tx) SetUnitCharm(name, url string) error {
 	return tx.changeUnit(name, func(u *Unit) { u.Charm = url })
 }
 
-// SetUnitDead marks a dying unit as dead, after its stop hook has run. It returns ErrInUse if the unit is
-// alive. Agents call RetireUnit instead.
+// SetUnitDead marks a dying unit as dead. It does not check whether the unit's stop hook has run. It returns
+// ErrInUse if the unit is alive. Agents call RetireUnit instead, which also requests the unit's removal.
 func (tx *Tx) SetUnitDead(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {

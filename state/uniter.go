@@ -77,7 +77,7 @@ func (u *Uniter) takeWorkflow(c keyspace.Change) error {
 	return keyspace.DecodeInto(c.KeyValue, &u.Workflow)
 }
 
-// takeInto applies the change of a record to the map at the key.
+// takeInto applies the change of one record to records[key].
 func takeInto[K comparable, V any](records map[K]V, key K, c keyspace.Change) (err error) {
 	if c.Deleted {
 		delete(records, key)
@@ -88,7 +88,8 @@ func takeInto[K comparable, V any](records map[K]V, key K, c keyspace.Change) (e
 }
 
 // RelationRecordOf parses the key of a unit's own record of a relation or of one of the relation's members.
-// The member is empty for the record of the relation.
+// The member is empty for the record of the relation. ok is false for the unit's other records, such as its
+// workflow, and for keys that do not belong to the unit's agent.
 func RelationRecordOf(unit, key string) (id int, member string, ok bool) {
 	rest, own := strings.CutPrefix(key, keys.Uniter(unit))
 	if !own {
@@ -97,8 +98,8 @@ func RelationRecordOf(unit, key string) (id int, member string, ok bool) {
 	return parseRelationKey(rest)
 }
 
-// parseRelationKey parses "relations/3/mysql/0" and "services/3/mysql". In "relations/3" the member is empty.
-// ok is false for a text of any other form.
+// parseRelationKey parses "relations/3", "relations/3/mysql/0" and "services/3/mysql". In the first of them the
+// member is empty. ok is false unless the first part is "relations" or "services", and the second is a number.
 func parseRelationKey(text string) (id int, member string, ok bool) {
 	kind, idAndMember, _ := strings.Cut(text, "/")
 	if kind != "relations" && kind != "services" {
@@ -181,8 +182,8 @@ func (tx *Tx) RewriteMember(unit string, id int, member string, m MemberState) e
 	return tx.PutMember(unit, id, member, m)
 }
 
-// PrefetchMembers reads, in one round trip, a unit's workflow and its records of the members of relations, by
-// relation id.
+// PrefetchMembers reads, in one round trip, a unit's workflow and its records of the members of relations.
+// members has the names of the members by relation id.
 func (tx *Tx) PrefetchMembers(unit string, members map[int][]string) error {
 	all := []string{keys.Workflow(unit)}
 	for id, names := range members {

@@ -33,7 +33,7 @@ const (
 	KindCommand = "command"
 )
 
-// String returns the name of the hook, action or command in logs.
+// String names the hook, action or command in logs. Action is the id of an action or a command.
 func (h Hook) String() string {
 	switch h.Kind {
 	case KindAction:

@@ -141,8 +141,8 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 	return ids, nil
 }
 
-// updateUnused copies the machine's new constraints to its record as an unused machine. It does nothing if
-// the machine is in use.
+// updateUnused copies the machine's series and constraints to its record as an unused machine. It does nothing
+// if the machine has no such record.
 func (tx *Tx) updateUnused(m Machine) error {
 	_, isUnused, err := tx.keys.Get(keys.UnusedMachine(m.ID))
 	if err != nil {
@@ -238,8 +238,8 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 	return where, nil
 }
 
-// AddMachines adds n machines in batches. If it fails, it returns the machines that it has added, and an
-// error.
+// AddMachines adds n machines in batches, each as AddMachine adds m. If it fails, it returns the machines that it
+// has added, and an error.
 func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
 	update := s.withProgress(s.Update, Steps{What: "machines added", Total: n})
 	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) {

@@ -133,7 +133,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 }
 
 // Create opens the store at the URL, and creates it if there is none. Unlike Open, it does not log the use of the
-// store.
+// store. It returns an error for the URL of a gateway.
 func Create(ctx context.Context, url string) (store.Store, error) {
 	k, name, err := parseURL(url)
 	if err != nil {
@@ -156,7 +156,7 @@ func Exists(ctx context.Context, url string) (bool, error) {
 }
 
 // Remove removes the store at the URL with all its content. Processes that have the store open get
-// store.ErrStoreGone. Remove returns no error if there is no store.
+// store.ErrStoreGone. Remove returns no error if there is no store, but an error for the URL of a gateway.
 func Remove(ctx context.Context, url string) error {
 	k, name, err := parseURL(url)
 	if err != nil {
@@ -165,8 +165,8 @@ func Remove(ctx context.Context, url string) error {
 	return k.remove(ctx, name)
 }
 
-// SetAsideReplaced does what sqlite.SetAsideReplaced does, for the URL of a store in a file. For any other
-// store it does nothing and returns "".
+// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory, as
+// sqlite.SetAsideReplaced does. For the URL of a store that is not in a file, it does nothing and returns "".
 func SetAsideReplaced(url string) (directory string, err error) {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {

@@ -63,7 +63,8 @@ func hideAfterNames(text string) string {
 }
 
 // hideInLiteral hides secrets in the value of a string literal with escapes, such as a setting that is JSON.
-// It returns the literal unchanged if its value has no secrets.
+// It returns the literal unchanged if it has no escapes, if Go cannot unquote it, or if its value has no
+// secrets.
 func hideInLiteral(literal string) string {
 	value, err := strconv.Unquote(literal)
 	if err != nil || !strings.Contains(literal, `\`) {

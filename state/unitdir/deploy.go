@@ -149,7 +149,8 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 }
 
 // swapCharm swaps charm.new with charm in one step, and removes the old charm. On a file system that cannot
-// exchange two directories, it uses two renames. The swap is durable when swapCharm returns.
+// exchange two directories, it uses two renames. The swap is durable when swapCharm returns without an error. It
+// calls fault at named points, as PutCharm does.
 func (f Folder) swapCharm(fault func(point string)) error {
 	if err := f.exchangeCharm(fault); err != nil {
 		return err

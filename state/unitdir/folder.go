@@ -150,8 +150,8 @@ func (f Folder) Remove() error {
 	return f.RemoveAll()
 }
 
-// RemoveAll releases the unit's storage, and then removes the unit's directory and the symlink to the
-// directory. In this order, an interruption cannot leave a directory without its symlink.
+// RemoveAll releases the unit's storage, and then removes the unit's directory and the symlink at the legacy
+// path. In this order, an interruption cannot leave a directory without its symlink.
 func (f Folder) RemoveAll() error {
 	if err := ReleaseUnit(string(f)); err != nil {
 		return err
@@ -204,8 +204,8 @@ func (f Folder) moveFromLegacy() error {
 	return osutil.SyncDir(filepath.Dir(legacy))
 }
 
-// exchangeLinkFor exchanges the symlink at f with the directory legacy. On a file system that cannot exchange
-// them, it removes the symlink and moves the directory.
+// exchangeLinkFor exchanges the symlink at f with the directory legacy. If that fails, most likely since the
+// file system cannot exchange them, it removes the symlink and moves the directory.
 func (f Folder) exchangeLinkFor(legacy string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, legacy, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
 	if err == nil {
@@ -249,9 +249,9 @@ func (f Folder) StorageOf(environment string, s state.Storage) Storage {
 // machineDir returns the machine's directory, which contains agents/unit-SERVICE-N.
 func (f Folder) machineDir() string { return filepath.Dir(filepath.Dir(string(f))) }
 
-// StorageOf returns storage s with the paths of its directories. The storage's own directory is in the
-// machine's directory, or in the operator's directory that the pool names, as in host:/srv. A unit without a
-// location for the storage finds the content in that own directory. environment is the environment's name.
+// StorageOf returns storage s with its Folder, Base and Location. Folder is in the machine's directory, or in the
+// operator's directory that the pool names, as in host:/srv. Location is that of s or, if s has none, Folder.
+// environment is the environment's name.
 func StorageOf(machineDir, environment string, s state.Storage) Storage {
 	name := strings.ReplaceAll(s.ID, "/", "-")
 	located := Storage{Storage: s, Folder: filepath.Join(machineDir, StorageDir, name)}

@@ -16,8 +16,8 @@ import (
 // releases a lock when the process that holds it exits.
 type HookLock struct{ file *os.File }
 
-// OpenHookLock creates the lock's file, and holds the lock shared until Close. The caller must be the agent
-// that holds the lock of the directory.
+// OpenHookLock takes the hook lock shared, and creates its file if it does not exist. The caller must be the
+// agent that holds the lock of the directory.
 func (f Folder) OpenHookLock() (*HookLock, error) {
 	file, err := osutil.Share(f.hookLockPath(), os.O_CREATE|os.O_RDWR)
 	if err != nil {
@@ -175,7 +175,7 @@ func (q *Quiesced) Holds() bool {
 // Folder returns the unit's directory.
 func (q *Quiesced) Folder() Folder { return q.folder }
 
-// Close lets hooks start again.
+// Close releases the locks of q. Hooks can start again once no other process quiesces the unit.
 func (q *Quiesced) Close() error {
 	var errs []error
 	for _, file := range q.held {

@@ -14,9 +14,9 @@ const (
 	StorageDir = "storage"
 )
 
-// ReleaseUnit lazily unmounts all storage that is bound in the unit's directory, folder. It must be called
-// before that directory is removed, since the removal would otherwise also remove the storage's content. It
-// continues after an error, and returns all errors.
+// ReleaseUnit lazily unmounts all storage that is bound in the unit's directory, folder, and removes the notes of
+// the storage that it has released. It must be called before that directory is removed, since the removal would
+// otherwise also remove the storage's content. It continues after an error, and returns all errors.
 func ReleaseUnit(folder string) error {
 	notes, err := filepath.Glob(filepath.Join(folder, Notes, "*"))
 	for _, note := range notes {

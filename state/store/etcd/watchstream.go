@@ -76,7 +76,8 @@ func newWatchStream(d *db, l streamListener) *watchStream {
 	}
 }
 
-// addWatch watches a range from revision start on. If start is 0, it watches from the current revision on.
+// addWatch requests a watch of the keys from revision start on. If start is 0, the watch delivers only changes
+// after the current revision.
 func (s *watchStream) addWatch(id int64, keys keyRange, start int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,8 @@ func (s *watchStream) cancelWatch(id int64) {
 func (s *watchStream) requestProgress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.progressRetry == 0 {
+	allAnswered := s.progressRetry == 0
+	if allAnswered {
 		s.progressRetry = minProgressRetry
 		s.enqueue(newProgressRequest())
 	}
@@ -262,7 +264,8 @@ func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 	s.listener.watchCreated(resp.WatchId, after)
 }
 
-// collectEvent adds an event to the pending events of its commit. Several watches can send the same event.
+// collectEvent adds an event to the pending events of its commit. Several watches can send the same event, which
+// it keeps once.
 func (s *watchStream) collectEvent(e *mvccpb.Event) {
 	c, ok := s.pending[e.Kv.ModRevision]
 	if !ok {

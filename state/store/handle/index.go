@@ -42,8 +42,8 @@ func Spans(scope store.Scope) (spans []Span) {
 // must lock it.
 type WatcherIndex[W comparable] map[Span]map[W]bool
 
-// Add adds a watcher to the sets of its spans. None of the spans may cover another, as in the result of
-// [Spans].
+// Add adds a watcher to the sets of its spans. None of the spans may cover another, as in the result of [Spans],
+// since SplitBatch would otherwise give the watcher an event twice.
 func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	for _, s := range spans {
 		if x[s] == nil {
@@ -122,7 +122,8 @@ func (w *Watch) CheckUsable(ctx context.Context) error {
 	return w.opener.CheckUsable(ctx)
 }
 
-// Wait blocks until Wake is called, ctx is done, the watch or its opener has ended, or the store is gone.
+// Wait blocks until Wake is called, ctx is done, the watch or its opener has ended, or the store is gone. If
+// Wake was called since the last Wait, it returns immediately.
 func (w *Watch) Wait(ctx context.Context) {
 	select {
 	case <-w.wake:

@@ -60,6 +60,7 @@ func (o *Opener) LoseLeases() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := range o.leases {
+		// The lease's goroutine then removes the lease from o.leases, and closes Done.
 		l.stopRefresh()
 	}
 }

@@ -36,10 +36,8 @@ type db struct {
 // openTimeout limits Open, in addition to its context.
 const openTimeout = 10 * time.Second
 
-// Open opens the store that a gateway serves. If no gateway answers, it returns ErrAway within ten seconds,
-// or at the context's deadline if that is sooner.
-//
-//	bijou+unix:///run/bijou/socket
+// Open opens the store that the gateway at the URL serves, as in bijou+unix:///run/bijou/socket. If the gateway
+// does not answer, it returns ErrAway within ten seconds, or at the context's deadline if that is sooner.
 func Open(ctx context.Context, url string) (store.Store, error) {
 	socket, err := parseURL(url)
 	if err != nil {
@@ -110,8 +108,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 // call. One such answer does not prove that the store was replaced; see retry.
 var errOlder = errors.New("the gateway serves an older copy of the store")
 
-// observe records the revision of an answer. before is the newest revision that was known before the call. If
-// the revision is below it, observe records nothing and returns an error that wraps errOlder.
+// observe records the revision of an answer. before is the newest revision that was known before the request was
+// sent. If the answer's revision is below before, observe records nothing and returns an error that wraps errOlder.
 func (d *db) observe(before, revision int64) error {
 	if revision < before {
 		return fmt.Errorf("%w, at revision %d after %d", errOlder, revision, before)

@@ -135,8 +135,8 @@ func (s *snapshot) keepFetched(keys []string, read answer) {
 	}
 }
 
-// List reads the keys with the prefix, unless Prefetch has read the list. It returns ErrDenied if the process
-// has no right to read the list.
+// List returns the keys with the prefix, and their values. It asks the gateway, unless Prefetch has read the
+// list. It returns ErrDenied if the process has no right to read the list.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -151,8 +151,8 @@ type connPool struct {
 }
 
 const (
-	// maxIdleConns is how many connections the pool opens without need, and how many of them can be idle.
-	maxIdleConns = 8
+	// poolSize is how many connections the pool opens without need, and how many of them can be idle.
+	poolSize = 8
 	// maxStall is how long a reader waits for a connection before it opens another. If none is returned
 	// within this time, long reads or the waiting goroutine itself hold all connections.
 	maxStall = 250 * time.Millisecond
@@ -202,7 +202,7 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 func (p *connPool) reserve(force bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.open >= maxIdleConns && !force {
+	if p.open >= poolSize && !force {
 		return false
 	}
 
@@ -224,12 +224,13 @@ func (p *connPool) release() {
 	p.open--
 }
 
-// put returns a connection to the pool. It closes the connection if enough connections are idle.
+// put returns a connection to the pool. If the pool is closed, or enough connections are idle, it closes the
+// connection instead.
 func (p *connPool) put(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.puts.Add(1)
-	if p.closed || len(p.idle) == maxIdleConns {
+	if p.closed || len(p.idle) == poolSize {
 		c.close()
 		p.open--
 		return
@@ -256,7 +257,7 @@ func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	return f(c)
 }
 
-// close closes all idle connections. Connections that are returned later are closed then.
+// close closes the pool and its idle connections. Connections that are returned later are closed then.
 func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -112,7 +112,7 @@ func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 	}
 }
 
-// close ends the watch of the bell's file.
+// close ends the watch and the goroutine that listen has started, and closes the bell's file.
 func (b *doorbell) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -68,8 +68,8 @@ type position struct {
 }
 
 // descendsFrom reports whether the content at p can be the content at earlier after further commits, or the
-// same content. It can be wrong only if p is from a different history and is ahead by rememberedIDs commits
-// or more.
+// same content. For a position from a different history, it can also return true if p is ahead by rememberedIDs
+// commits or more, or if the history of earlier differs only in commits of older binaries, which have no ids.
 func (p position) descendsFrom(earlier position) bool {
 	if p.revision < earlier.revision || p.generation.counter < earlier.generation.counter {
 		return false
@@ -83,8 +83,8 @@ func (p position) descendsFrom(earlier position) bool {
 	return p.generation.ids[slot] == earlier.generation.ids[slot]
 }
 
-// addGenerationColumn adds the column to a store that an older binary has created. Such a binary may have the
-// store open now, and ignores the column.
+// addGenerationColumn adds the column generation to the table head of a store that an older binary has created.
+// It does nothing if the column exists. An older binary may have the store open now, and ignores the column.
 func (t *writeTxn) addGenerationColumn() error {
 	exists, err := t.c.queryRow("SELECT 1 FROM pragma_table_info('head') WHERE name = 'generation'", nil, new(int))
 	if err != nil {
@@ -138,8 +138,8 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	return p, err
 }
 
-// classifyReadError returns an error that wraps errNoPosition if err is about a missing table, or about a
-// file that is not a database. It translates other errors as storeError does.
+// classifyReadError returns an error that wraps errNoPosition if err has the code SQLITE_ERROR, as for a missing
+// table, or SQLITE_NOTADB, for a file that is not a database. It translates other errors as storeError does.
 func classifyReadError(err error) error {
 	switch resultCode(err) {
 	case codes.SQLITE_ERROR, codes.SQLITE_NOTADB:

@@ -451,11 +451,14 @@ func (g *guard) replaced(what string, main mainFile) error {
 }
 
 // mustNotWriteBack reports whether this process must not close its connections. The last connection to close
-// writes its log into the main file. That would damage the store if the log belongs to a file that was
-// replaced. A log that was only removed still belongs to the main file, so that writing it back is harmless.
+// writes its log into the main file. That would damage the store if the log belongs to a different main file, or
+// if a different log has replaced it. A log that was only removed still belongs to the main file, so that writing
+// it back is harmless.
 func (g *guard) mustNotWriteBack() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// A store that was removed and created again does not count as replaced: see stampFiles. Its old files, which
+	// the connections have open, still belong together.
 	if !g.wasReplaced {
 		return false
 	}

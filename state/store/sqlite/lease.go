@@ -113,13 +113,15 @@ func refreshMark(counter int64) string {
 	return fmt.Sprintf("%d@%d", counter, monotonicTime().Milliseconds())
 }
 
-// isExpired reports whether the lease has no owner, and its mark shows that nobody has refreshed it for its
-// TTL. It needs no earlier observation of the lease, so even short commands can end such leases.
+// isExpired reports whether the lease has no owner, and its refreshMark shows that nobody has refreshed it for
+// its TTL. It needs no earlier observation of the lease, so even short commands can end such leases.
 func (r leaseRow) isExpired(self leaseOwner) bool {
+	// The time in the mark counts from the host's boot, so it means nothing after a reboot.
 	if r.owner.pid != 0 || r.owner.boot == "" || r.owner.boot != self.boot {
 		return false
 	}
 
+	// Without an owner, start is the mark. Its counter is old if a previous version has refreshed the lease since.
 	counter, ms, ok := strings.Cut(r.owner.start, "@")
 	refreshed, err := strconv.ParseInt(ms, 10, 64)
 	if !ok || err != nil || counter != strconv.FormatInt(r.counter, 10) {

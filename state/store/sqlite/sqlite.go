@@ -99,7 +99,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 		return nil, err
 	}
 
-	readers := &connPool{idle: make(chan *conn, maxIdleConns)}
+	readers := &connPool{idle: make(chan *conn, poolSize)}
 	if readers.sql, err = openSQL(file.path, readerPragmas); err != nil {
 		return nil, err
 	}
@@ -158,8 +158,9 @@ func (d *db) orGone(err error) error {
 	return err
 }
 
-// explain returns the reason for an error of SQLite. It returns ErrStoreGone if the store was replaced, since
-// parts of a different file can cause any error. Otherwise it returns err. It returns nil for nil.
+// explain returns the reason for an error of SQLite. It returns nil, ErrStoreGone, ErrAway and ErrClosed
+// unchanged. For any other error it checks the store, since parts of a different file can cause any error. If the
+// store was removed or replaced, it marks the store as gone, and returns ErrStoreGone. Otherwise it returns err.
 func (d *db) explain(err error) error {
 	isExplained := errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) ||
 		errors.Is(err, store.ErrClosed)
@@ -175,7 +176,7 @@ func (d *db) explain(err error) error {
 
 // Commit passes the transaction to the writer, and waits until it is durable.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	// The writer checks the files.
+	// The files need no check here, since the writer checks them.
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
 	}
@@ -299,7 +300,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, s.d.explain(err)
 }
 
-// Revision reads the revision of the transaction's content.
+// Revision reads the snapshot's revision from the table head.
 func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

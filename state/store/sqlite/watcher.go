@@ -60,7 +60,8 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// popBatch takes the first batch from the queue. live reports whether the tailer delivers to the watcher.
+// popBatch takes the first batch from the queue. ok is false if the queue is empty. live reports whether the
+// tailer delivers to the watcher.
 func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

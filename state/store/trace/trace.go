@@ -131,7 +131,7 @@ func (t *traced) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool
 	return false, errNoGranter
 }
 
-// RevokeLease revokes a lease of the traced store.
+// RevokeLease revokes a lease of the traced store. It returns an error if the store is not a LeaseGranter.
 func (t *traced) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	g, ok := t.Store.(store.LeaseGranter)
 	if !ok {

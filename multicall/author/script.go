@@ -194,16 +194,18 @@ func writePrograms(archive *txtar.Archive, dir string) error {
 func (r *scriptRun) execute(archive *txtar.Archive) error {
 	engine, err := r.newEngine()
 	if err != nil {
+		fmt.Fprintf(&r.log, "cannot begin: %v\n", err)
 		return err
 	}
 
 	ctx, stop := context.WithTimeout(r.ctx, r.Timeout)
 	defer stop()
 	r.state, err = script.NewState(ctx, r.work, r.environ)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.state.ExtractFiles(archive)
 	}
-	if err := r.state.ExtractFiles(archive); err != nil {
+	if err != nil {
+		fmt.Fprintf(&r.log, "cannot begin: %v\n", err)
 		return err
 	}
 
@@ -216,8 +218,11 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	}
 
 	// This ends the processes that the script has left running.
-	closeErr := r.state.CloseAndWait(io.Discard)
-	return errors.Join(err, closeErr)
+	if closeErr := r.state.CloseAndWait(io.Discard); closeErr != nil && err == nil {
+		fmt.Fprintf(&r.log, "a program that the script has left running has failed: %v\n", closeErr)
+		err = closeErr
+	}
+	return err
 }
 
 // newEngine returns an engine for scripts. Its commands are those of the library, the applets, and the

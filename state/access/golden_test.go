@@ -358,6 +358,7 @@ func newValues(w world) (all []attempt) {
 	change(s, "a grant, of its own", `"latest"`, `"grants":[{"relation":0,"service":"mysql"}],"latest"`)
 	change(s, "a grant, of its own, without a relation", `"latest"`, `"grants":[{"relation":-1,"service":"mysql"}],"latest"`)
 	change(s, "a grant, of its own, in a relation of others", `"latest"`, `"grants":[{"relation":3,"service":"mysql"}],"latest"`)
+	change(s, "a grant, of its own, in a relation that is still to come", `"latest"`, `"grants":[{"relation":900,"service":"mysql"}],"latest"`)
 	change(s, "a grant, of its own, to a service that is not in the relation", `"latest"`, `"grants":[{"relation":0,"service":"vault"}],"latest"`)
 	change("secrets/granted", "owner: taken", `"unit":"mysql/0"`, `"unit":"wordpress/0"`)
 	change("secrets/granted", "a grant of another's", `"relation":0`, `"relation":1`)

@@ -247,6 +247,12 @@ func (a *ask) relation(id string) (relationRecord, bool) {
 	return load[relationRecord](a.Placement, keys.Relations+id)
 }
 
+// hadRelation reports whether a relation with the id exists or has existed.
+func (a *ask) hadRelation(id int) bool {
+	next, _ := load[int](a.Placement, keys.RelationCounter)
+	return id < next
+}
+
 // isIn reports whether a service with units on the machine is at an end of the relation.
 func (a *ask) isIn(id string) bool {
 	r, _ := a.relation(id)

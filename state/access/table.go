@@ -627,8 +627,8 @@ func (a *ask) isOwnerHere(r secret.Record) bool {
 const maxGrants = 512
 
 // grantsRelatedOnly reports whether each new grant is for a service, or one of its units, in a relation with the
-// owner's service. It accepts a relation that does not exist, since a grant is valid only while its relation exists.
-// It returns false if the number of grants grows above maxGrants.
+// owner's service. It accepts a relation that no longer exists, since its id is never used again. It returns false if
+// the number of grants grows above maxGrants.
 func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 	if len(is.Grants) > max(maxGrants, len(was.Grants)) {
 		return false
@@ -642,6 +642,9 @@ func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 			return true
 		}
 
+		if !exists && !a.hadRelation(g.Relation) {
+			return true
+		}
 		isBetween := r.has(owner) && r.has(g.Service)
 		hasOtherUnit := g.Unit != "" && serviceOf(g.Unit) != g.Service // a unit of a different service
 		return exists && !isBetween || hasOtherUnit

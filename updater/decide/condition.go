@@ -450,7 +450,9 @@ func (s Snapshot) recoveryHint(now time.Time) string {
 	case s.Pause != nil && s.Pause.IsOn(now):
 		return "to let the update begin: neco resume"
 	// With a SourceFault, Env is always none, and a new value of env does not help.
-	case s.Config.SourceFault == "" && !s.takesReleases():
+	case s.Config.SourceFault != "":
+		return SourceHint(s.Config)
+	case !s.takesReleases():
 		return "to let updates begin: neco config set env production"
 	}
 	return ""

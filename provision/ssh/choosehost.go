@@ -67,8 +67,8 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	return t
 }
 
-// keepHost records in this provisioner's ledger that a host is the machine, and returns m. It does not contact
-// the host. Before, the record may exist only in the ledger of the provisioner that has started the machine.
+// keepHost records in this provisioner's ledger that the host m is the machine, and returns m. It does not
+// contact the host. Another provisioner may have started the machine, and have the only record in its own ledger.
 // If the operator has given up the host, which an empty file in the ledger shows, keepHost returns an error and
 // records nothing.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {

@@ -105,8 +105,8 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 const noCommonKeyText = "no common algorithm for host key"
 
 // explainDial returns the error of a login with a hint, if the host has accepted none of the login's methods. It
-// returns other errors with at most the host's name added. It reads the library's text, since the library has
-// no error values.
+// adds the host's name to an error about algorithms, and returns all other errors unchanged. It reads the
+// library's text, since the library has no error values.
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
@@ -178,6 +178,7 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	c := &conn{target: t, client: client, cancel: end}
 	c.keepalive.Go(func() {
 		for sendKeepalive(ctx, client) == nil {
+			// sendKeepalive itself waits before each request.
 		}
 		// The host no longer answers, or ctx is done. Closing the client ends all calls that still wait.
 		_ = client.Close()
@@ -309,7 +310,7 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 }
 
 // stripUnprintable removes unprintable characters from a host's output, except newlines. Otherwise the output
-// could control the operator's terminal.
+// could control the operator's terminal. It also removes white space at both ends.
 func stripUnprintable(output string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

@@ -197,7 +197,7 @@ func (p *Provider) addPassword(l *loginMethods) error {
 	return nil
 }
 
-// readPrivate reads a file. It returns an error if other users can read the file.
+// readPrivate reads a file. It returns an error if other users have any access to the file.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -145,7 +145,8 @@ type hostRecord struct {
 	unreadable error // the reason why the record cannot be read, or nil
 }
 
-// parseHost returns the host of the record, with the fingerprint of its key.
+// parseHost returns the host of the record, with the fingerprint of its key. For a record that could not be read,
+// it returns the reason as the error.
 func (r hostRecord) parseHost() (target, error) {
 	if r.unreadable != nil {
 		return target{}, r.unreadable

@@ -190,7 +190,7 @@ func (p *Provider) forgetUnmarked(host polledHost) {
 func (p *Provider) isSilent(t target) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	lastAttempt, ok := p.silentSince[t.String()]
+	lastAttempt, ok := p.silentAt[t.String()]
 	return ok && time.Since(lastAttempt) < p.retryInterval
 }
 
@@ -198,21 +198,21 @@ func (p *Provider) isSilent(t target) bool {
 func (p *Provider) noteAnswer(t target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, wasSilent := p.silentSince[t.String()]; wasSilent {
+	if _, wasSilent := p.silentAt[t.String()]; wasSilent {
 		p.log.Info("a host answers again", "host", t.String())
 	}
-	delete(p.silentSince, t.String())
+	delete(p.silentAt, t.String())
 }
 
-// noteSilence records that the host did not answer, and logs a warning the first time.
+// noteSilence records that the host did not answer, and logs a warning unless the host was silent before.
 func (p *Provider) noteSilence(host polledHost, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	name := host.target.String()
-	if _, wasSilent := p.silentSince[name]; !wasSilent {
+	if _, wasSilent := p.silentAt[name]; !wasSilent {
 		p.log.Warn("a host does not answer: if it is a machine, that machine counts as running and is not started elsewhere",
 			"host", name, "machine", host.record.Machine, "error", err)
 	}
-	p.silentSince[name] = time.Now()
+	p.silentAt[name] = time.Now()
 }

@@ -38,7 +38,7 @@ type Provider struct {
 
 	machineLocks sync.Map // a *sync.Mutex for each machine, held by its start or stop
 	mu           sync.Mutex
-	silentSince  map[string]time.Time // the hosts that did not answer, with the time of their last attempt
+	silentAt     map[string]time.Time // the time of the last attempt, for each host that did not answer it
 }
 
 // Name is the provider's name.
@@ -74,7 +74,7 @@ func New(e provider.Environment) (*Provider, error) {
 		hostTimeout:   5 * time.Second,
 		retryInterval: 30 * time.Second,
 		pollTimeout:   20 * time.Second,
-		silentSince:   map[string]time.Time{},
+		silentAt:      map[string]time.Time{},
 		dialContext:   new(net.Dialer).DialContext,
 	}, nil
 }
@@ -153,8 +153,8 @@ func (p *Provider) Client(instance string) (Client, error) {
 }
 
 // trustedKeysFile returns the path of a file in the format of known_hosts, with the keys that ssh can accept
-// from the target. For a target with a fingerprint, this is the file with its saved key, since ssh cannot check
-// a fingerprint itself. Otherwise it is the file of known hosts.
+// from the target. For a target with a fingerprint, this is the file with its saved key, if there is one, since
+// ssh cannot check a fingerprint itself. Otherwise it is the file of known hosts.
 func (p *Provider) trustedKeysFile(t target) (string, error) {
 	if t.Fingerprint != "" {
 		saved := p.keyPath(t)

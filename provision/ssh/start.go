@@ -187,7 +187,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 }
 
 // recordDoubt records that a host may be the machine, unless the ledger already has a record of the machine.
-// With this record, Instances lists the host, and the operator has a file to empty.
+// With this record, Instances lists the host. The operator can empty the record's file to give up the host.
 func (p *Provider) recordDoubt(t target, machine string) error {
 	records, err := p.readLedger()
 	if err != nil {
@@ -196,7 +196,9 @@ func (p *Provider) recordDoubt(t target, machine string) error {
 	if _, isRecorded := records[machine]; isRecorded {
 		return nil
 	}
-	return p.writeRecord(t, machine, "")
+
+	const noToken = "" // Stop does not know the machine's token
+	return p.writeRecord(t, machine, noToken)
 }
 
 // withKnownKey returns the target with the fingerprint of its host's key from the pool, or otherwise from the
@@ -206,7 +208,10 @@ func (p *Provider) withKnownKey(t target, machine string) (target, error) {
 	if err != nil {
 		return t, err
 	}
-	return poolMember(pool, withSpecKey(t, provider.Spec{Machine: machine}, records)).target, nil
+
+	// Without a placement, withSpecKey uses only the ledger's fingerprint.
+	t = withSpecKey(t, provider.Spec{Machine: machine}, records)
+	return poolMember(pool, t).target, nil
 }
 
 // bundle contains the files that a machine's agent needs on its host.

@@ -277,8 +277,8 @@ func (p *Placement) get(key string) []byte {
 	return value
 }
 
-// pass is like get, but does not keep the value. It is for the chunks of blobs, which together need much
-// memory.
+// pass is like get, but keeps only the key, for Used, and not the value. It is for the chunks of blobs, which
+// together need much memory.
 func (p *Placement) pass(key string) []byte {
 	value, isNew := p.read(key)
 	if isNew {

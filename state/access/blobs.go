@@ -50,12 +50,12 @@ func writesChunk(a *ask) bool {
 // completes reports whether the commit completes only this blob, and the chunks have the blob's sum and size
 // after it. Since the check reads all chunks, one small commit must not cause it several times.
 func (a *ask) completes(sum string, size int64) bool {
-	isOther := func(w Write) bool { return w.Key != BlobHeads+sum && a.isCompleted(w) }
+	isOther := func(w Write) bool { return w.Key != BlobHeads+sum && a.completesBlob(w) }
 	return !slices.ContainsFunc(a.writes, isOther) && a.hasChunks(sum, size)
 }
 
-// isCompleted reports whether the write completes a blob.
-func (a *ask) isCompleted(w Write) bool {
+// completesBlob reports whether the write completes a blob.
+func (a *ask) completesBlob(w Write) bool {
 	if !strings.HasPrefix(w.Key, BlobHeads) {
 		return false
 	}

@@ -44,13 +44,14 @@ func kindOf(name string) kind {
 	return kindWord
 }
 
-// parse parses a pattern such as "units/{unit}/ports". A pattern that ends with a slash matches prefixes.
-func parse(pattern string) (all []segment) {
+// parse parses a pattern such as "units/{unit}/ports". The last segment of a pattern that ends with a slash is
+// empty, so the pattern matches prefixes that end with a slash.
+func parse(pattern string) (segments []segment) {
 	for part := range strings.SplitSeq(pattern, "/") {
 		literal, name, _ := strings.Cut(strings.TrimSuffix(part, "}"), "{")
-		all = append(all, segment{literal, name, kindOf(name)})
+		segments = append(segments, segment{literal, name, kindOf(name)})
 	}
-	return all
+	return segments
 }
 
 // match matches a key, split at its slashes, and returns the values of the pattern's variables. It returns

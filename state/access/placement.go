@@ -218,8 +218,8 @@ func (a *ask) wasCharm(service string, s serviceRecord, url string) bool {
 			return true
 		}
 	}
-	mark, _ := load[upgradeRecord](a.Placement, keys.Upgrade(service))
-	return mark.Before == url
+	upgrade, _ := load[upgradeRecord](a.Placement, keys.Upgrade(service))
+	return upgrade.Before == url
 }
 
 // hostsLeader reports whether a unit on the machine leads the service.
@@ -269,8 +269,8 @@ func (a *ask) wasIn(id string) bool {
 }
 
 // sharesPrincipal reports whether the unit, in a relation of container scope, is on the machine or shares its
-// principal with a unit on the machine. It is also true if the unit was removed. The principal of such a unit
-// is unknown, so all units in the relation can read its settings.
+// principal with a unit on the machine. It is also true if both the unit and its record as a member are gone. The
+// principal of such a unit is unknown, so all units in the relation can read its settings.
 func (a *ask) sharesPrincipal(id, unit string) bool {
 	n, _ := strconv.Atoi(id)
 	m, isMember := load[memberRecord](a.Placement, keys.Member(n, unit))
@@ -322,8 +322,8 @@ func loadSecret(value []byte, id string) (secret.Record, bool) {
 	return r, ok
 }
 
-// manages reports whether a unit on the machine owns the secret, or leads the service that owns it. A service
-// that is deployed again does not own the secrets of the removed service with its name.
+// manages reports whether a unit on the machine that is not dead owns the secret, or leads the service that owns
+// it. A service that is deployed again does not own the secrets of the removed service with its name.
 func (a *ask) manages(r secret.Record) bool {
 	owner := r.Owner
 	switch {
@@ -397,7 +397,7 @@ func (a *ask) unitReads(r secret.Record, unit string) bool {
 }
 
 // isGrantValid reports whether a grant of the secret is still valid. A grant is valid while its relation
-// exists. A grant by operators is valid while it is in the service's list.
+// exists. A grant by operators has no relation, and is valid while the service's list names the secret as granted.
 func (a *ask) isGrantValid(id string, g secret.Grant) bool {
 	if g.Relation != secret.NoRelation {
 		return a.get(keys.Relation(g.Relation)) != nil

@@ -230,7 +230,7 @@ func (a *ask) isComplete(old, sum string) bool {
 	if sum == old || sum == "" {
 		return true
 	}
-	head, _ := decode[blobHead](a.after("blob-heads/" + sum))
+	head, _ := decode[blobHead](a.after(BlobHeads + sum))
 	return head.Complete
 }
 
@@ -264,7 +264,8 @@ func takesLead(a *ask) bool {
 	return ok && serviceOf(after.Unit) == a.vars["service"] && a.hosts(after.Unit) && resigns(a)
 }
 
-// resigns allows a machine to end the leadership of a unit on it, and of a unit that is gone.
+// resigns allows a machine to end the leadership of a unit on it, and of a unit that is gone. If no unit leads,
+// resigns allows every machine, and takesLead decides with its other conditions.
 func resigns(a *ask) bool {
 	if a.old == nil {
 		return true
@@ -366,8 +367,8 @@ func (a *ask) deploys(service, before, after string) bool {
 		return true
 	}
 
-	mark, _ := load[upgradeRecord](a.Placement, keys.Upgrade(service))
-	return before != s.Charm && (after == mark.Before || after == mark.Charm)
+	upgrade, _ := load[upgradeRecord](a.Placement, keys.Upgrade(service))
+	return before != s.Charm && (after == upgrade.Before || after == upgrade.Charm)
 }
 
 // isHeld reports whether a relation holds a subordinate to its principal: an alive relation of container scope
@@ -419,7 +420,7 @@ func listsSecrets(a *ask) bool {
 
 // dropsRemoved reports whether the list of a unit on another machine changes only as follows: the list of
 // consumed secrets loses at least one secret, and the commit removes each of the lost secrets, which the
-// machine manages.
+// machine manages. listsSecrets has checked the list's other members.
 func (a *ask) dropsRemoved(before, after secretIndex) bool {
 	lost := added(after.Consumed, before.Consumed)
 	return slices.Equal(before.Owned, after.Owned) &&
@@ -551,8 +552,9 @@ func forgetsAction(a *ask) bool {
 	return ok && a.hosts(was.Unit) && was.Status != pending && was.Status != "running"
 }
 
-// seesSecret allows machines that manage the secret, can read it, or have read it before. It also allows all
-// machines if the secret does not exist.
+// seesSecret allows machines that manage the secret, can read it, or have read it before. A dead unit that owns
+// the secret, or leads the service that owns it, also counts. seesSecret allows all machines if the secret does
+// not exist.
 func seesSecret(a *ask) bool {
 	value := a.get(keys.Secret(a.vars["id"]))
 	if value == nil {
@@ -864,7 +866,7 @@ func listsMachineStorage(a *ask) bool {
 	before, _ := decode[machineStorage](a.old)
 	after, ok := decode[machineStorage](a.new)
 	isHere := func(s storageRecord) bool { return s.Machine == a.me }
-	return (ok || a.new == nil) &&
+	return (ok || a.new == nil) && // a list that is deleted counts as empty
 		ownMachine(a) &&
 		a.works() &&
 		a.listsAll(before.All, after.All, maxMachineStorages, isHere)
@@ -921,8 +923,8 @@ func readsSettings(a *ask) bool {
 	return r.Scope != "container" || a.sharesPrincipal(id, a.vars["member"])
 }
 
-// writesSettings allows the member's machine. It reads the relation only for new settings, since a hook can
-// write to hundreds of relations.
+// writesSettings allows the member's machine. The first settings also need a relation of the member's service.
+// Later ones do not, so that the relation is not read for them, since a hook can write to hundreds of relations.
 func writesSettings(a *ask) bool {
 	name := a.vars["member"]
 	if !a.hosts(name) {
@@ -957,9 +959,9 @@ func writesApp(a *ask) bool {
 	return r.has(a.vars["service"]) && a.hostsLeader(a.vars["service"])
 }
 
-// progresses allows the unit's machine to write the workflow, but not to clear its charm or state. Otherwise
-// the machine would count as unused after the unit's removal, and another application could get it. It allows a
-// unit to leave the state of a hook that has failed before the install hook.
+// progresses allows the unit's machine to write the workflow, but not to clear its charm, nor to make an installed
+// unit uninstalled. Otherwise the machine would count as unused after the unit's removal, and another application
+// could get it.
 func progresses(a *ask) bool {
 	before, _ := decode[workflowShape](a.old)
 	after, ok := decode[workflowShape](a.new)
@@ -968,6 +970,7 @@ func progresses(a *ask) bool {
 	}
 
 	keepsCharm := after.Charm != "" || before.Charm == ""
+	// Uninstalled is set, and State is not empty, if a storage hook has failed before the install hook.
 	isInstalled := before.State != "" && !before.Uninstalled
 	staysInstalled := after.State != "" && !after.Uninstalled
 	return keepsCharm && (!isInstalled || staysInstalled)
@@ -1001,8 +1004,8 @@ func (a *ask) logSource() (source string, ok bool) {
 // maxLogBatches is how many batches a log can have.
 const maxLogBatches = 64
 
-// logsHead allows a log to grow by at most one batch. If the log is full, the commit must remove the oldest
-// batch.
+// logsHead allows a log of the machine or its units to grow by at most one batch. Its count of lines cannot
+// go down. If the log is full, the commit must remove the oldest batch.
 func logsHead(a *ask) bool {
 	source, own := a.logSource()
 	before, _ := decode[logHead](a.old)

@@ -91,8 +91,8 @@ func OpenFile(path, kind string, f func(*Reader) error) error {
 	})
 }
 
-// ScanFile does what OpenFile does, but the Reader's Keys are nil. Instead f can call EachKey, which does not
-// hold all keys in memory.
+// ScanFile does what OpenFile does, but does not check the keys, and the Reader's Keys are nil. Instead f can call
+// EachKey, which checks the keys and does not hold all of them in memory.
 func ScanFile(path, kind string, f func(*Reader) error) error {
 	return withFile(path, func(file *os.File, size int64) error {
 		r, err := openChecked(file, size, kind)
@@ -136,7 +136,8 @@ func (r *Reader) Size(name string) int64 {
 	return -1
 }
 
-// Open opens a file of the backup. It returns ErrDamaged if the backup does not have the file.
+// Open opens a file of the backup. It returns ErrDamaged if the backup does not have the file, or if the file
+// cannot be opened.
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	f := r.files[name]
 	if f == nil {

@@ -28,8 +28,8 @@ type Identified interface {
 //
 // Over works in structs, in the entries of maps, and in lists. It matches an element of a list with the old
 // element of the same Identity. If the element's type does not have an Identity, Over matches it with an old
-// element whose known members are all the same. Over changes nothing in values of type any, nor in types with
-// their own JSON encoding (json.Unmarshaler).
+// element whose known members are all the same. Over changes nothing in values of type any, in types with their
+// own encoding of JSON or text, and in values with a different Identity than the old value.
 //
 // A known member that next lacks was removed by the program, and stays removed. But if next omits a struct
 // since it is zero, the struct's unknown members stay.
@@ -150,8 +150,8 @@ func hasOwnJSON(t reflect.Type) bool {
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
 	for level := []reflect.Type{t}; len(level) > 0; {
 		var embedded []reflect.Type
-		for _, t := range level {
-			embedded = append(embedded, addOwnFields(fields, t)...)
+		for _, structType := range level {
+			embedded = append(embedded, addOwnFields(fields, structType)...)
 		}
 		level = embedded
 	}

@@ -169,8 +169,8 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	return a.Params.completeDictionary(given), nil
 }
 
-// Undescribed returns the parameters that the charm does not describe. The charm may accept them
-// nevertheless, or they may be mistyped.
+// Undescribed returns the names of the parameters that the charm does not describe, sorted. The charm may accept
+// them nevertheless, or they may be mistyped.
 func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if _, known := a.Params.Properties[name]; !known {

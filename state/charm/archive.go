@@ -50,6 +50,9 @@ type ArchiveInfo struct {
 // build, symlinks of venv/bin to the host's Python, and files that .jujuignore names. It returns an error
 // that names the file for a socket, a pipe, a device, or a symlink that points outside the charm. It also
 // returns an error if the charm exceeds the limits.
+//
+// With opts.Unpacked or opts.Former, files keep their permissions, and other rules decide which files are left
+// out.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
@@ -119,7 +122,7 @@ type item struct {
 const revisionName = "revision"
 
 // readRules reads the rules for files to leave out of the archive. There are none for an unpacked archive, whose
-// files all belong to the charm.
+// files all belong to the charm. With Former, there are only the rules of the first versions of bijou.
 func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
 	switch {
 	case o.Former:
@@ -165,7 +168,8 @@ type itemLister struct {
 	total  int64             // size of all files, in bytes
 }
 
-// list returns all items, sorted by name. It returns an error if a symlink points outside the charm.
+// list adds the charm's files to l.items, and returns all items, sorted by name. It returns an error if a symlink
+// points outside the charm, unless the symlink has the name of one of the hook tools.
 func (l *itemLister) list(tools []string) ([]item, error) {
 	l.links = make(map[string]string)
 	if err := fs.WalkDir(l.root.FS(), ".", l.visit); err != nil {
@@ -342,7 +346,8 @@ func (a *archiver) addFile(it item) error {
 // sampleSize is how many bytes of a file are compressed to find out whether compression helps.
 const sampleSize = 64 << 10
 
-// isCompressible reports whether compression makes the data smaller by at least 1/32.
+// isCompressible reports whether compression makes the data smaller by more than 1/32. It returns true if the
+// compression fails.
 func isCompressible(data []byte) bool {
 	var out bytes.Buffer
 	// NewWriter fails only for an unknown level.

@@ -209,14 +209,14 @@ func (t *archiveTree) sortedEntries() []entry {
 	})
 }
 
-// fileModes returns the types of all entries, by name.
-func (t *archiveTree) fileModes() map[string]fs.FileMode {
-	modes := make(map[string]fs.FileMode, len(t.entries))
+// fileTypes returns the types of all entries, by name.
+func (t *archiveTree) fileTypes() map[string]fs.FileMode {
+	types := make(map[string]fs.FileMode, len(t.entries))
 	for name, e := range t.entries {
-		modes[name] = e.mode.Type()
+		types[name] = e.mode.Type()
 	}
 
-	return modes
+	return types
 }
 
 // readFile returns the content of a file. It follows symlinks within the archive. It returns fs.ErrNotExist if

@@ -124,8 +124,9 @@ func BaseOfSeries(series string) Base {
 }
 
 // series returns the code name of the base's version. If the code name is unknown, it returns the name and
-// version together, as providers write them, such as fedora40.
+// version together without dots, as providers write them, such as fedora40.
 func (b baseYAML) series() string {
+	// A channel can be a version with a slash and more, such as 22.04/stable.
 	version, _, _ := strings.Cut(b.Channel, "/")
 	if name, ok := codeNames()[b.Name+version]; ok {
 		return name

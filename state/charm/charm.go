@@ -135,7 +135,7 @@ func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 		return nil, err
 	}
 
-	return newCharm(tree.fileModes(), tree.readFile)
+	return newCharm(tree.fileTypes(), tree.readFile)
 }
 
 // newCharm reads a charm. files has the types of the charm's files by name, and read returns the content of a
@@ -269,7 +269,7 @@ func (c *Charm) Hooks() []string {
 	return names
 }
 
-// readBounded reads a file of YAML, at most MaxYAML bytes.
+// readBounded reads a whole file. It returns an error if the file has more than MaxYAML bytes.
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxYAML+1))
 	if err != nil {

@@ -210,7 +210,7 @@ func translateClass(class string) string {
 	rest := strings.TrimPrefix(strings.TrimPrefix(class, "!"), "^")
 	negation := ""
 	if rest != class {
-		// A negated class does not match a slash either.
+		// A ! or ^ at the beginning negates the class. A negated class does not match a slash either.
 		negation = `^/`
 	}
 

@@ -46,9 +46,9 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 }
 
 // recordInstance records that the instance belongs to the machine. It also frees the machine's claim for the
-// instance's agent, unless the claim has changed since the given epoch. An epoch of 0 never frees the claim. If
-// the machine has been removed in the meantime, recordInstance records nothing and returns nil. The next plan
-// then stops the instance.
+// instance's agent, under the conditions of [state.Tx.FreeClaim]. epoch is the claim's epoch when the start
+// began; 0 never frees the claim. If the machine has been removed in the meantime, recordInstance records
+// nothing and returns nil. The next plan then decides about the instance.
 func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.FreeClaim(a.Machine, a.Instance, epoch); err != nil {

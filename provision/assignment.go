@@ -216,8 +216,8 @@ func (a *assignment) preferAlive(i provider.Instance, recorders []string, r reco
 	return recorders[0]
 }
 
-// noteForeign notes that the provider lists an instance for a different environment. It reports a problem for
-// each machine in this environment that has recorded the instance.
+// noteForeign handles an instance that the provider lists for a different environment. For each machine in this
+// environment that has recorded the instance, it adds the machine to recordedElsewhere and reports a problem.
 func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
 		a.recordedElsewhere[id] = true

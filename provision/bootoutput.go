@@ -125,8 +125,9 @@ func (b *bootOutput) appendPartial(p []byte) {
 	b.partial = append(b.partial, p[:min(len(p), maxBootLine-len(b.partial))]...)
 }
 
-// endLine ends the incomplete line. The argument logged is false for a line that the program overwrites, such
-// as a progress bar. Such a line is shown only in the status. The caller holds the lock.
+// endLine ends the incomplete line, and ignores a line without text. The argument logged is false for a line
+// that the program overwrites, such as a progress bar. Such a line can appear only in the status. The caller
+// holds the lock.
 func (b *bootOutput) endLine(logged bool) {
 	text := stripControls(string(b.partial))
 	b.partial = b.partial[:0]

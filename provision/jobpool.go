@@ -61,6 +61,7 @@ func (p *jobPool) takeOutcomes() []outcome {
 	defer p.mu.Unlock()
 	outcomes := p.outcomes
 	p.outcomes = nil
+	// With this map, schedule leaves out the machines of jobs that have ended since this call.
 	p.doneSinceTaken = map[string]bool{}
 	return outcomes
 }
@@ -116,7 +117,7 @@ func (p *jobPool) startJob(ctx context.Context, j job) {
 	})
 }
 
-// releaseSlot frees one slot, and starts the next queued job in it.
+// releaseSlot frees one slot. Unless ctx is done, it then starts queued jobs in the free slots.
 func (p *jobPool) releaseSlot(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +127,7 @@ func (p *jobPool) releaseSlot(ctx context.Context) {
 	}
 }
 
-// noteEnded records a job's outcome, and wakes the leader.
+// noteEnded records that a job has ended, and its outcome. If the leader is waiting, it wakes the leader.
 func (p *jobPool) noteEnded(j job, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +135,7 @@ func (p *jobPool) noteEnded(j job, err error) {
 	delete(p.busy, j.key())
 	p.doneSinceTaken[j.key()] = true
 	p.outcomes = append(p.outcomes, outcome{j.action, err})
-	p.ended = true
+	p.ended = true // for onJobEnd, if the leader is not waiting yet
 	if p.notify != nil {
 		p.notify()
 	}

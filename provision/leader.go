@@ -28,7 +28,7 @@ type leader struct {
 	planDuration time.Duration // how long the last runRound took
 }
 
-// newLeader returns the state at the beginning of a term. The updater fails once the leadership is lost.
+// newLeader returns the leader at the beginning of its term. update fails once the leadership is lost.
 func newLeader(o Options, update state.Updater) *leader {
 	return &leader{
 		Options:      o,

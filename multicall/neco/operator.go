@@ -89,7 +89,7 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 	return errors.Join(err, k.Close())
 }
 
-// read returns the result of f, in one view of the fleet's store.
+// read opens the fleet's store, and returns the result of f for one view of the store.
 func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, err error) {
 	err = o.open(func(k *keyspace.Space) (err error) {
 		result, err = keyspace.Read(o.ctx, k, f)

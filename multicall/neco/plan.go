@@ -79,6 +79,7 @@ func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 
 // artifactName returns the artifact's name for the table of steps, or "" for a step without an artifact.
 func artifactName(a *release.Artifact) string {
+	// Files returns none for an image or a nil artifact, and one file otherwise.
 	if files := a.Files(); len(files) > 0 {
 		return files[0].String()
 	}

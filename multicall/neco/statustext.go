@@ -196,8 +196,8 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	}
 }
 
-// countSteps returns the number of steps of the update, as a worker reports it. If no worker has reported it yet,
-// it is the number of steps in this program's plan.
+// countSteps returns the number of steps of the update, from the last server whose worker has reported it. If no
+// worker has reported it, it is the number of steps in this program's plan.
 func (d statusText) countSteps() int {
 	steps := d.steps
 	for _, s := range d.doc.Servers {

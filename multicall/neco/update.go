@@ -189,10 +189,11 @@ func (c updateCmd) keepInstalled(o *operator, s decide.Snapshot, t record.Target
 	return nil
 }
 
-// replaceTarget returns the changes that replace the requested version with the target.
+// replaceTarget returns the changes that make t the requested target, instead of an earlier one. It completes t with
+// data of the command and the snapshot.
 func (c updateCmd) replaceTarget(o *operator, s decide.Snapshot, t record.Target) []updater.Change {
 	t.Downgrade = c.AllowDowngrade
-	// The request is in force until a release appears that is newer than this one.
+	// The request is in force until a release appears that is newer than s.Release.
 	t.Passed = s.Release
 	t.Who = o.audit.Who
 	return updater.Replace(keys.Target, t)

@@ -174,7 +174,7 @@ func newFinisher(server *host.Host, manifest release.Manifest, packagePath strin
 	}
 }
 
-// ownPackage returns the path at which the previous worker may have kept this version's package. It returns "" if
+// ownPackage returns the path at which the previous worker may have kept the package of version. It returns "" if
 // version is not the version of a release, since then there is no package. dir is the worker's directory.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)

@@ -395,8 +395,9 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 	return inspected, err
 }
 
-// CheckSettings returns an error if an operator gives settings that the provider called name does not have. It checks
-// only providers inside the binary, since a plugin checks its own settings.
+// CheckSettings returns an error if an operator gives a setting that the provider called name does not have or, for
+// some settings, an invalid value. It ignores settings without the prefix of the provider's name. It checks only
+// providers inside the binary, since a plugin checks its own settings.
 func (All) CheckSettings(name string, given map[string]string) error {
 	builtin, ok := findBuiltin(name)
 	if !ok {

@@ -34,8 +34,9 @@ type builtinProvider struct {
 	name    string
 	summary string
 	create  plugin.New
-	// checkSettings returns an error if an operator gives settings that the provider does not have. Unknown settings
-	// of an existing environment are ignored instead, since a newer version of bijou may have set them.
+	// checkSettings returns an error if an operator gives a setting that the provider does not have or, for some
+	// settings, an invalid value. Unknown settings of an existing environment are ignored instead, since a newer
+	// version of bijou may have set them.
 	checkSettings func(config map[string]string) error
 	// checkHost returns the series of the provider's machines on this host, or "" for any series. It returns
 	// an error if the provider cannot have machines on this host. If checkHost is nil, the provider can have

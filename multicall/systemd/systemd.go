@@ -52,7 +52,9 @@ func AgentUnitName(e home.Environment, machine string) string {
 // Units returns the unit files of an environment: for machine 0's process, for a single unit
 // (a template), and for a separate provisioner, in this order.
 func Units(e home.Environment) ([]Unit, error) {
-	return environmentUnits(e, "0", map[string]string{
+	const machine = "0"
+	// The order is that in environmentUnits.
+	return environmentUnits(e, machine, map[string]string{
 		"machine.service":     MachineUnitName(e),
 		"unit.service":        "bijou-unit-" + e.Name + "@.service",
 		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
@@ -179,15 +181,16 @@ func Install(dir string, u Unit, owner string, force bool) (changed bool, err er
 	return true, nil
 }
 
-// RemoveEnvironment stops, disables and removes the unit files that Install has written into Dir for an
-// environment that is being removed.
+// RemoveEnvironment removes those of the environment's [Units] that bijou has created in Dir. If systemd runs on
+// this host, it first stops and disables each of them.
 func RemoveEnvironment(e home.Environment) error {
 	units, err := Units(e)
 	if err != nil {
 		return err
 	}
 
-	_, err = Remove(Dir, units, e.Dir)
+	owner := e.Dir
+	_, err = Remove(Dir, units, owner) // the names of the removed files are not needed
 	return err
 }
 
@@ -281,8 +284,8 @@ func Reload() error {
 	return err
 }
 
-// Manages reports whether systemd runs machine 0 of the environment, which it does if the machine's unit file
-// is installed and enabled.
+// Manages reports whether machine 0 of the environment is a service of systemd: systemd runs on this host, and the
+// unit file that bijou has created for this environment's machine is installed and enabled.
 func Manages(e home.Environment) bool {
 	text, err := os.ReadFile(filepath.Join(Dir, MachineUnitName(e)))
 	if err != nil || !isMadeFor(string(text), e.Dir) || !IsRunning() {

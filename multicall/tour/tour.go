@@ -108,8 +108,8 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-// showFile prints the path and the text of the first file with a name below the units' directories. args has only
-// the name.
+// showFile prints the path and the text of a file below the units' directories. args has only the file's name. If
+// several files have that name, showFile takes the first.
 func (t *tour) showFile(_ context.Context, args ...string) error {
 	name := args[0]
 	path, text, err := t.readUnitFile(name)

@@ -77,7 +77,8 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	return osutil.WriteFile(markFile, []byte(mark), 0o644)
 }
 
-// writeIndex writes the file Packages in indexDir, an apt index of the packages in the directory repository.
+// writeIndex writes the file Packages in indexDir, an apt index. packages are the file names of the packages in the
+// directory repository.
 func writeIndex(ctx context.Context, indexDir, repository string, packages []string) error {
 	var index bytes.Buffer
 	for _, name := range packages {

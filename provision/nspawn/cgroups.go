@@ -306,7 +306,8 @@ func (l *limiter) enableControllers() error {
 	return nil
 }
 
-// limitMemory limits the memory of a control group, in MiB. v1 is set for control groups of version 1.
+// limitMemory limits the memory of a control group to mib MiB. The argument v1 is set for control groups of
+// version 1.
 func limitMemory(dir string, mib uint64, v1 bool) error {
 	file := "memory.max"
 	if v1 {

@@ -22,7 +22,8 @@ const minFreeDisk = 100
 
 // HostSeries returns the default series of machines on this host with the provider's settings in config: the
 // series of the configured tree, or the host's own. It returns an error with advice if this host cannot run
-// containers, or if a directory for storage does not exist.
+// containers, or if the setting nspawn.storage is invalid. It also returns an error if it cannot find out the
+// series.
 func HostSeries(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
@@ -152,8 +153,8 @@ func parentFolders(paths ...string) (folders []string) {
 	return folders
 }
 
-// isLoopback reports whether HOST:PORT is a loopback address of this host. The port is optional. It returns
-// false for a host name other than localhost.
+// isLoopback reports whether HOST:PORT is a loopback address of this host. The port is optional, except after an
+// IPv6 address. It returns false for a host name other than localhost.
 func isLoopback(hostPort string) bool {
 	host := hostPort
 	if colon := strings.LastIndexByte(hostPort, ':'); colon >= 0 {

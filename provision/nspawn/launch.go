@@ -139,8 +139,8 @@ func (l launch) runContainer(ctx context.Context) error {
 	return l.awaitReady(ctx, ready, console)
 }
 
-// warnUnlimited prints a warning with the constraints that are not enforced: the given ones, and those on the
-// disk and on CPU power, which are never enforced.
+// warnUnlimited prints a warning with the machine's constraints that are not enforced, if there are any: the given
+// ones, and those on the disk and on CPU power, which are never enforced.
 func (l launch) warnUnlimited(unlimited []string) {
 	asked := l.spec.Constraints.Hardware()
 	if asked.RootDisk > 0 {
@@ -305,7 +305,8 @@ func (c *console) readOn() {
 	_, _ = io.Copy(&c.lines, c.f)
 }
 
-// addLine writes a line of output to w without control characters, and keeps the last three lines for errors.
+// addLine writes a line of output to w without control characters, and keeps the last three lines for errors. It
+// ignores a line without text.
 func (c *console) addLine(w io.Writer, line string) {
 	line = strings.TrimSpace(controls().ReplaceAllString(line, ""))
 	if line == "" {
@@ -319,6 +320,7 @@ func (c *console) addLine(w io.Writer, line string) {
 // lastOutput returns the last lines of output, including an incomplete one, for an error message. It returns
 // "nothing" if there was no output. The console cannot be read further afterwards.
 func (c *console) lastOutput() string {
+	// Close passes an incomplete line to addLine.
 	c.lines.Close()
 	if len(c.lastLines) == 0 {
 		return "nothing"

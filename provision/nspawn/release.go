@@ -112,8 +112,8 @@ func (r release) checkKeyring() error {
 	return errors.New(missing)
 }
 
-// args returns debootstrap's arguments for a tree with the packages in dir. If mirror is "", debootstrap uses
-// the mirror in its script.
+// args returns the arguments with which debootstrap creates in dir a tree that has the packages. If mirror is "",
+// debootstrap uses the mirror in its script.
 func (r release) args(dir, mirror string, packages []string) []string {
 	args := []string{"--variant=minbase", "--include=" + strings.Join(packages, ",")}
 	if components := distributions()[r.distribution].components; components != "" {
@@ -152,8 +152,8 @@ func (r release) findMirror(ctx context.Context, config map[string]string) (stri
 	return aptMirror(ctx, hostSeries), nil
 }
 
-// checkMirror returns an error if the mirror is not a URL from which debootstrap can download, or if it looks
-// like an option.
+// checkMirror returns an error unless the mirror is a URL with the scheme http, https or file, without commas or
+// white space. So debootstrap cannot take it for an option.
 func checkMirror(series, mirror string) error {
 	u, err := url.Parse(mirror)
 	if err != nil || !slices.Contains([]string{"http", "https", "file"}, u.Scheme) || strings.ContainsFunc(mirror, isSeparator) {

@@ -218,7 +218,8 @@ func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
 	return false, nil
 }
 
-// noteEmpty records that no instance exists, and ends the process, which is not needed until the next call.
+// noteEmpty records that no instance exists, and retires the current session, since no process is needed until the
+// next call. It returns an error if ctx is done, or if the client is closed.
 func (c *Client) noteEmpty(ctx context.Context) error {
 	if err := c.lock(ctx); err != nil {
 		return err

@@ -192,8 +192,8 @@ func (p *childProcess) ID() string {
 // Diagnose returns "", since the callers' errors already contain the diagnosis.
 func (*childProcess) Diagnose(context.Context) string { return "" }
 
-// PluginToHost returns an error unless the provider listens on a Unix socket. Any user of this host could use
-// other kinds of sockets.
+// PluginToHost returns the provider's address unchanged. It returns an error unless the provider listens on a Unix
+// socket, since any user of this host could use other kinds of sockets.
 func (*childProcess) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" {
 		return "", "", fmt.Errorf("the provider listens on a %s socket: want a unix socket, which other users cannot reach",
@@ -244,7 +244,8 @@ func (l *stderrLog) logLine(line string) {
 // maxLastOutput limits the last line in an error, in bytes.
 const maxLastOutput = 300
 
-// errorSuffix returns the last line as a clause at the end of an error message, or "" if there is no line.
+// errorSuffix returns a clause for the end of an error message, with the line that logLine has kept. It cuts the line
+// after maxLastOutput bytes. It returns "" if there is no line.
 func (l *stderrLog) errorSuffix() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

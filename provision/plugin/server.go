@@ -56,8 +56,8 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 	return &protocol.ConfigureResponse{}, nil
 }
 
-// answer calls ask with the provider, and converts the error. The server does not end before ask has
-// returned.
+// answer calls ask with the provider, and converts the error. If the server is shutting down or is not configured,
+// it returns an error and does not call ask. The server waits for ask before it ends, up to shutdownTimeout.
 func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (response T, err error) {
 	p, err := s.beginCall()
 	if err != nil {

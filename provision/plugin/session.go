@@ -213,8 +213,8 @@ func (s *session) transientError(what string) error {
 	return &providerError{what + s.lastOutput(), provider.ErrTransient}
 }
 
-// lastOutput returns the last line of the process's stderr as a clause at the end of an error message, or "".
-// It waits up to drainTimeout for the end of stderr.
+// lastOutput returns a clause for the end of an error message, with the line that s.stderr has kept of the process's
+// output. It returns "" if there is no line. It waits up to drainTimeout for the end of stderr.
 func (s *session) lastOutput() string {
 	select {
 	case <-s.process.stderrDone:
@@ -223,12 +223,13 @@ func (s *session) lastOutput() string {
 	return s.stderr.errorSuffix()
 }
 
-// stopTimeout is how long a process can take to end before it is killed.
+// stopTimeout is how long close waits at most before it kills the process.
 const stopTimeout = 5 * time.Second
 
-// close ends the process, and waits until the process has exited. It kills a process that does not end within
-// stopTimeout.
+// close ends the process, waits until the process has exited, and removes the directory of its socket.
 func (s *session) close() {
+	// go-plugin asks a connected process to end, and kills it if it has not ended shortly after its answer. The
+	// timer is for a process that does not answer.
 	killTimer := time.AfterFunc(stopTimeout, func() { _ = s.process.Kill(context.Background()) })
 	defer killTimer.Stop()
 	s.plugin.Kill()

@@ -73,7 +73,8 @@ type Environment struct {
 	Config map[string]string
 }
 
-// ReadRecord decodes environment.yaml into the value.
+// ReadRecord decodes the environment's record, environment.yaml, into the value to which into points. It returns
+// an error that wraps fs.ErrNotExist if there is no record.
 func (e Environment) ReadRecord(into any) error {
 	data, err := os.ReadFile(filepath.Join(e.Dir, "environment.yaml"))
 	if err != nil {
@@ -147,6 +148,7 @@ func (r Record) Identity() any { return [2]string{r.Machine, r.Token} }
 // ReadRecord reads the record in the directory. It returns fs.ErrNotExist if there is no record.
 func ReadRecord(dir string) (r Record, err error) {
 	exists, err := jsonfile.Read(filepath.Join(dir, recordFile), &r)
+	// After an error, exists is true.
 	if !exists {
 		return r, fs.ErrNotExist
 	}

@@ -261,8 +261,9 @@ func (s serve) writeNote(lock *os.File, listener net.Listener) error {
 	return nil
 }
 
-// awaitEnd waits until ctx is done, or until the directory or its note was removed or replaced. In the second case the
-// path of the note no longer leads to the locked file.
+// awaitEnd waits until ctx is done, or until the directory or its note was removed or replaced. After a removal
+// or replacement, the path of the note no longer leads to the locked file. awaitEnd also returns if it cannot
+// examine the two files.
 func (s serve) awaitEnd(ctx context.Context, lock *os.File) {
 	for {
 		own, err := lock.Stat()

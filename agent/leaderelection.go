@@ -153,15 +153,16 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 	}
 }
 
-// campaignAndLead campaigns with the unit. If it wins, it holds the leadership until the leadership ends. It
-// returns nil if the unit no longer stays, or if the leadership was lost or resigned without an error.
+// campaignAndLead campaigns with the unit. If it wins, it holds the leadership until the leadership ends or ctx is
+// done. If the unit no longer stays, and the campaign was cancelled before it was won, it returns nil. Once it has
+// led, it returns only an error of passing the leadership on or of resigning it.
 func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit string, c *candidates) error {
 	lead, err := e.campaign(ctx, service, unit, c)
 	if err != nil {
 		return err
 	}
 	if lead == nil {
-		return nil // the unit no longer stays
+		return nil // the unit no longer stays, so the campaign was cancelled
 	}
 
 	e.log.Info("unit leads its application", "service", service, "unit", unit)

@@ -104,8 +104,8 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	return nil
 }
 
-// takeClaim takes the machine's claim, so that no second agent runs the machine. It retries while the store
-// cannot be reached.
+// takeClaim takes the machine's claim, so that no second agent runs the machine. It retries as
+// [retryTransient] does.
 func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	m.faultPoint("before-claim")
 	claim, err := retryTransient(ctx, m.Log, func() (*state.Claim, error) {
@@ -224,7 +224,7 @@ func (m *machineAgent) readState(v *state.View) (s machineState, err error) {
 	return s, err
 }
 
-// ensureUnitAgent starts the unit's agent unless it is running. The agent sends its end to m.exits.
+// ensureUnitAgent starts the unit's agent unless it is running. At its end the agent sends its error to m.exits.
 func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 	if m.units[unit] {
 		return
@@ -342,9 +342,9 @@ func (m *machineAgent) faultPoint(point string) {
 	}
 }
 
-// chooseAddresses returns the machine's recorded addresses. The recorded private address also replaces a
-// missing public address. If neither is recorded, chooseAddresses returns the address of this host. All
-// machines of provider "local" are this host, and reach each other at the loopback address.
+// chooseAddresses returns the machine's recorded addresses. The address of this host replaces a missing private
+// address, and the resulting private address replaces a missing public address. All machines of provider "local"
+// are this host, and reach each other at the loopback address.
 func chooseAddresses(recorded state.Addresses, provider string) state.Addresses {
 	own := "127.0.0.1"
 	if provider != state.ProviderLocal {

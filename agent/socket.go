@@ -172,8 +172,8 @@ func (b socketBase) list() []string {
 	path := filepath.Join(b.parent, b.name)
 	found, _ := filepath.Glob(path + "-*") // the pattern is valid
 
-	return slices.DeleteFunc(append([]string{path}, found...), func(path string) bool {
-		return !isPrivateDir(path)
+	return slices.DeleteFunc(append([]string{path}, found...), func(dir string) bool {
+		return !isPrivateDir(dir)
 	})
 }
 

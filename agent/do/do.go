@@ -182,7 +182,8 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	return len(changes) + len(ports), nil
 }
 
-// parseRelation returns the id of the relation in the options, or [hookapi.NoRelation].
+// parseRelation returns the id of the relation in the options, or [hookapi.NoRelation] if they contain none. It
+// returns an error if r.Relation is not a relation id.
 func (r *run) parseRelation() (int, error) {
 	if r.Relation == "" {
 		return hookapi.NoRelation, nil

@@ -154,7 +154,7 @@ type signalRelay struct {
 	wg      sync.WaitGroup
 }
 
-// newSignalRelay starts to catch signals. It leaves out signals that the caller ignores, as under nohup, so
+// newSignalRelay starts to catch signals. It leaves out signals that this process ignores, as under nohup, so
 // that the command also ignores them.
 func newSignalRelay() *signalRelay {
 	r := &signalRelay{signals: make(chan os.Signal, 16)}
@@ -169,8 +169,8 @@ func newSignalRelay() *signalRelay {
 	return r
 }
 
-// forwardTo forwards signals to the process until close is called. It leaves out signals that a terminal
-// sends to both processes.
+// forwardTo starts to forward signals to the process, until close is called. It leaves out signals that a
+// terminal sends to both processes.
 func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
 		for s := range r.signals {
@@ -243,7 +243,7 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 
 // removeStaleDirs removes the directories in base that no process has locked.
 func removeStaleDirs(base string) {
-	entries, _ := os.ReadDir(base) // a later run removes directories that this one cannot read
+	entries, _ := os.ReadDir(base) // after an error, a later run removes the other directories
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
 		lock, err := osutil.TryLockFile(dir, os.O_RDONLY)

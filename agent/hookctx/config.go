@@ -26,12 +26,12 @@ func (c *Context) Config(ctx context.Context) (map[string]any, error) {
 
 // readConfig reads the version of the service's configuration, and the values of the charm's options.
 func (c *Context) readConfig(v *state.View) (*serviceConfig, error) {
-	set, err := v.Config(c.opts.Facts.Service)
+	config, err := v.Config(c.opts.Facts.Service)
 	if err != nil {
 		return nil, err
 	}
 	values, err := v.EffectiveConfig(c.opts.Facts.Service, c.opts.CharmURL)
-	return &serviceConfig{values, set.Version}, err
+	return &serviceConfig{values, config.Version}, err
 }
 
 // SeenConfig returns the version of the configuration that the hook has read. It returns 0 if the hook has

@@ -138,7 +138,8 @@ func (c *Context) checkOpen(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// view returns the result of read in one view of the store. The caller holds c.mu.
+// view calls read in one view of the store, counts the view in c.reads, and returns read's result. The caller
+// holds c.mu.
 func view[T any](ctx context.Context, c *Context, read func(v *state.View) (T, error)) (value T, err error) {
 	c.reads++
 	err = c.opts.State.View(ctx, func(v *state.View) (err error) {

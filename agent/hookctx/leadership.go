@@ -144,7 +144,8 @@ func (c *Context) State(ctx context.Context) (map[string]string, error) {
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadUnitState(ctx)) })
 }
 
-// SetState merges changes into the unit's own key-value pairs. They take effect when the hook succeeds.
+// SetState merges changes into the unit's own key-value pairs, where nil removes a key. The changes take effect
+// when the hook succeeds.
 func (c *Context) SetState(ctx context.Context, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		n, err := c.loadUnitState(ctx)

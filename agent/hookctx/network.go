@@ -102,7 +102,7 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 }
 
 // resolveHost returns the first address of the named host that is not a loopback address. If all addresses are
-// loopback addresses, it returns the first one. For an unknown name it returns an empty string.
+// loopback addresses, it returns the first one. If it cannot resolve the name, it returns an empty string.
 func resolveHost(ctx context.Context, host string) string {
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(found) == 0 {

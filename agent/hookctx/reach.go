@@ -59,9 +59,9 @@ func (c *Context) canListMembers(r state.Relation) bool {
 }
 
 // checkServiceRead returns [hookapi.ErrNotLeader] if the hook cannot read the settings that a service has set
-// for the whole service in relation r. A unit can always read these settings of the remote service. It can
-// read those of its own service only as the leader, except in a peer relation. There the leader sets them for
-// its peers.
+// for the whole service in relation r. Operators can read all of these settings. A unit can always read those
+// of the remote service. It can read those of its own service only as the leader, except in a peer relation.
+// There the leader sets them for its peers.
 func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, service string) error {
 	f := c.opts.Facts
 	isPeer := len(r.Ends) == 1

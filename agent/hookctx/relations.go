@@ -12,8 +12,8 @@ import (
 	"bijou/state/charm"
 )
 
-// Relation describes a relation as it was at the first call. It returns [hookapi.ErrRelationNotFound] for a
-// relation that does not exist, or that the hook cannot see.
+// Relation describes a relation as it was when the hook first needed it. It returns
+// [hookapi.ErrRelationNotFound] for a relation that does not exist, or that the hook cannot see.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
 	return answer(ctx, c, func() (hookapi.Relation, error) {
 		load := c.loadOwnRelation
@@ -97,8 +97,8 @@ func principalOf(members []state.Member, unit string) string {
 	return members[i].Principal
 }
 
-// vanishedRelation returns the hook's relation as the hook's facts describe it, for a relation that is gone
-// from the store.
+// vanishedRelation describes the hook's relation, which is gone from the store, by the hook's options. The roles
+// are unknown and stay empty, except in a peer relation.
 func (c *Context) vanishedRelation() hookapi.Relation {
 	f := c.opts.Facts
 	own := hookapi.End{Service: f.Service, Name: c.opts.RelationName}
@@ -201,8 +201,8 @@ func checkExists(v *state.View, name string) error {
 	return err
 }
 
-// isIn reports whether a unit is a member of one of its service's relations. The hook's own unit is always in
-// the hook's relation, and a service is in all of its relations.
+// isIn reports whether a unit or service is in a relation of serviceOf(name). A service is in all of its
+// relations. A unit is in a relation if it is a member, and the hook's own unit is always in the hook's relation.
 func (c *Context) isIn(v *state.View, relation int, name string) (in bool, err error) {
 	isImplied := relation == c.opts.Facts.Relation && name == c.opts.Facts.Unit
 	if isImplied || !strings.Contains(name, "/") {

@@ -53,8 +53,8 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	return nil
 }
 
-// RevokeSecret removes the grants of a secret that match g. An empty field of g matches every grant. The grants
-// end when the hook succeeds.
+// RevokeSecret removes the grants of a secret that match g. In g, an empty Service or Unit, or
+// [hookapi.NoRelation], matches every grant. The grants end when the hook succeeds.
 func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -194,12 +194,13 @@ func (c *Context) findLabelled(label string) *cachedSecret {
 // isManaged reports whether the unit manages the secret, or could manage it as the leader of its service.
 func (c *Context) isManaged(s *cachedSecret) bool {
 	if s.added {
-		return true
+		return true // the index was read before the hook added the secret
 	}
 	if !s.record.IsOwn(c.opts.Facts.Unit) {
 		return false
 	}
 
+	// The owner can be a removed service with the same name. Owned contains only this service's secrets.
 	return s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID)
 }
 

@@ -116,8 +116,8 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	return c.nodes[at], nil
 }
 
-// checkMember returns [hookapi.ErrUnknownUnit] unless the node belongs to a service or a current member of its
-// relation.
+// checkMember returns [hookapi.ErrUnknownUnit] unless the node belongs to one of the services or current members
+// of its relation.
 func (c *Context) checkMember(ctx context.Context, at hookapi.Node) error {
 	r, err := c.loadRelation(ctx, at.Relation)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settin
 	})
 }
 
-// hasNode reports whether the node belongs to a service or a current member of the relation.
+// hasNode reports whether the node belongs to one of the relation's services or current members.
 func hasNode(r hookapi.Relation, at hookapi.Node) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool {
 		if at.Service != "" {

@@ -231,8 +231,8 @@ var debugScript string
 // findExecutable, it returns [fs.ErrNotExist] if the charm does not have the hook, unless d.Always is set.
 func (d Debug) windowArgv(s Spec) ([]string, error) {
 	path, err := findExecutable(s.CharmDir, filepath.Join("hooks", s.Hook))
-	isMissing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !(isMissing && d.Always) {
+	opensAnyway := errors.Is(err, fs.ErrNotExist) && d.Always
+	if err != nil && !opensAnyway {
 		return nil, err
 	}
 
@@ -278,8 +278,8 @@ func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	return o
 }
 
-// readFirstLine returns the file's first line without its newline, up to the 255 bytes that the kernel reads.
-// It returns "" if the file cannot be read.
+// readFirstLine returns the file's first line without its newline, up to the 255 bytes of a #! line that the
+// kernel reads. It returns an empty string if the file cannot be opened.
 func readFirstLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

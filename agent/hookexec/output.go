@@ -121,9 +121,9 @@ func readReady(fds []unix.PollFd, sinks [2]*lineSink, buffer []byte) (closed int
 	return closed
 }
 
-// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. ended is when the hook's
-// process ended. If ended is zero, the process has not ended, and pollTimeout returns -1, which means no
-// timeout.
+// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. It is the part of r.timeout
+// that remains. r.timeout begins at ended, when the hook's process ended. If ended is zero, the process has not
+// ended, and pollTimeout returns -1, which means no timeout.
 func (r *outputReader) pollTimeout(ended time.Time) int {
 	if ended.IsZero() {
 		return -1

@@ -215,8 +215,8 @@ func overwrite(path string, data []byte) error {
 }
 
 // Reap kills the process group of the run with this id, if a dead agent has released the run and its first
-// process is still running. It waits for the end of the group, and returns true. path is the path of the
-// process's record.
+// process is still running. It waits for the end of the group, and returns true. If the group does not end, it
+// also returns an error. path is the path of the process's record.
 //
 // If the first process has ended, Reap does nothing, since the other processes are daemons. It also does
 // nothing if the record is missing or belongs to a different run, since the run with this id was then never

@@ -16,7 +16,8 @@ type Runner struct {
 	wg       sync.WaitGroup
 }
 
-// Close stops reading the output of daemons, and waits for its goroutines. No hook can be running.
+// Close stops reading the output of daemons, and waits for the goroutines that read it. Before the call, all
+// hooks must have ended.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true

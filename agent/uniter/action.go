@@ -173,7 +173,8 @@ func (u *uniter) commitActionEnd(
 	return changes, err
 }
 
-// logActionOutcome measures and logs the action's end, and logs the settings that it has changed.
+// logActionOutcome adds the action to the metrics, and logs its end and the settings that it has changed. The end
+// goes to the agent's own log and to the unit's log.
 func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hookctx.Change) {
 	failure := o.end.Message // a completed action has no message
 	u.measureHook(r, failure)

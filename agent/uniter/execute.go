@@ -196,7 +196,7 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 }
 
 // keepUpgradeOwed records that upgrade-charm must run again, if f is the failed upgrade-charm hook of a charm
-// that the unit no longer has. In that case an operator has forced a newer charm since the failure.
+// that the unit no longer has. In that case an operator has forced another charm since the failure.
 func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	w, err := tx.Workflow(unit)
 	if err != nil {

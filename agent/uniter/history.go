@@ -68,7 +68,8 @@ func (r runRecord) withChanges(changes []hookctx.Change) runRecord {
 		if c.Node.Service != "" {
 			owner = c.Node.Service
 		}
-		r.Changes = append(r.Changes, fmt.Sprintf("%s of %s: %s", state.Relation{ID: c.Node.Relation}, owner, c))
+		relation := state.Relation{ID: c.Node.Relation}.String()
+		r.Changes = append(r.Changes, fmt.Sprintf("%s of %s: %s", relation, owner, c))
 	}
 
 	return r
@@ -79,7 +80,7 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 	if r.unlisted {
 		return nil
 	}
-	r.Seq = u.nextSeq
+	r.Seq = u.nextSeq // countRunRecord increments it after the commit
 	return tx.AddHookRun(u.Unit, r.HookRun)
 }
 

@@ -319,7 +319,7 @@ func (s *Snapshot) CountQueued() (n int) {
 // update-status is due or at the given time, whichever is earlier.
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
-		return Wait{until}
+		return Wait{until} // update-status is disabled
 	}
 
 	due := s.LastHook.Add(s.StatusInterval)

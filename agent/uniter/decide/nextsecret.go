@@ -25,7 +25,8 @@ func (s Secrets) IDs() (ids []string) {
 	return ids
 }
 
-// LabelFor returns a unit's label for a secret, or an empty string if the unit has set none.
+// LabelFor returns the label that a unit uses for a secret, as [secret.Record.LabelFor] does. It returns an
+// empty string if there is no record of the secret.
 func (s Secrets) LabelFor(id, unit string) string {
 	for _, r := range s.Records {
 		if r.ID == id {
@@ -60,8 +61,9 @@ func (s *Snapshot) nextSecretHook() (due Step, until time.Time) {
 	return nil, until
 }
 
-// nextSecretChanged returns the secret-changed hook for a secret that the unit reads and that has a newer
-// revision, for which the hook has not run yet. It returns nil if there is no such secret.
+// nextSecretChanged returns the secret-changed hook for a secret that the unit can read, and whose latest revision
+// is newer than the one that the unit tracks. It skips a secret if the hook has already run for that revision. It
+// returns nil if no hook is due.
 func (s *Snapshot) nextSecretChanged() Step {
 	for _, r := range s.Secrets.Records {
 		consumer, isConsumer := r.Consumers[s.Unit.Name]

@@ -7,9 +7,9 @@ import (
 	"bijou/state"
 )
 
-// nextAction returns the hook of the oldest pending action, or nil if no action can run now. Actions wait for
-// the unit's first start hook, so that they find the files that the unit's hooks create. They do not wait if
-// a failed hook keeps the unit from starting.
+// nextAction returns the hook of the oldest pending action, or nil if no action can run now. Actions wait until
+// the unit has a charm. They also wait for its first start hook, so that they find the files that the unit's hooks
+// create, unless a failed hook keeps the unit from starting.
 func (s *Snapshot) nextAction() Step {
 	w := s.Uniter.Workflow
 	isStarting := !s.IsQueueOpen() && w.Failure == nil

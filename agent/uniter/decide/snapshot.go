@@ -85,8 +85,9 @@ func (s *Snapshot) isOrphaned() bool {
 	return true
 }
 
-// AddVanishedRelations adds to Relations, as dead, the relations that the unit has entered but whose records are gone,
-// for example after a forced removal. The unit must still run the last hooks of these relations.
+// AddVanishedRelations adds to Relations, as dead, the relations that the unit has entered but whose records are
+// gone, for example after a forced removal. The unit must still run the last hooks of these relations. A relation
+// without a recorded name is left out, since its hooks' names contain that name.
 func (s *Snapshot) AddVanishedRelations() {
 	for id, rs := range s.Uniter.Relations {
 		if _, exists := s.Relations[id]; !exists && rs.Name != "" {

@@ -72,7 +72,8 @@ func (v *View) Config(service string) (Config, error) {
 }
 
 // EffectiveConfig returns the configuration that a hook reads. It has every option of the charm with its
-// value. An option without a value has its default, or nil. An empty charmURL means the service's charm.
+// value. An option that is not set, or whose value no longer has the option's type, has its default, or nil if
+// there is none. An empty charmURL means the service's charm.
 func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
 	ch, err := v.CharmOf(service, charmURL)
 	if err != nil {

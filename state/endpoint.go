@@ -248,6 +248,7 @@ func matchesWrittenEndpoint(text, endpoint string) bool {
 func describeRelations(relations []Relation) string {
 	var texts []string
 	for _, r := range relations {
+		// A peer relation has only one endpoint, which then appears twice.
 		texts = append(texts, fmt.Sprintf("%s (%s %s)", r, r.Endpoints[0], r.Endpoints[len(r.Endpoints)-1]))
 	}
 	return strings.Join(texts, ", ")

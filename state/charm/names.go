@@ -77,8 +77,8 @@ func CheckName(name string) error {
 		`lower-case letters, digits and single dashes, with a letter after each dash, as in "my-blog"`)
 }
 
-// CheckService returns an error unless name is valid for a service. Unlike in a charm's name, a part can be a
-// number, as in "blog-0".
+// CheckService returns an error unless name is valid for a service. Unlike in a charm's name, a part after a
+// dash can be a number, as in "blog-0". The error counts as a mistake in the command line.
 func CheckService(name string) error {
 	err := checkName("application", name, isDashedName,
 		`lower-case letters, digits and single dashes, as in "my-blog"`)
@@ -165,7 +165,8 @@ func UnitTag(name string) string {
 	return "unit-" + service + "-" + strconv.Itoa(n)
 }
 
-// ParseUnitTag returns the name of the unit with the tag, such as "mysql/0" for "unit-mysql-0".
+// ParseUnitTag returns the name of the unit with the tag, such as "mysql/0" for "unit-mysql-0". It returns an
+// error for a text that is not the tag of a unit.
 func ParseUnitTag(tag string) (name string, err error) {
 	rest, ok := strings.CutPrefix(tag, "unit-")
 	if dash := strings.LastIndexByte(rest, '-'); ok && dash >= 0 {
@@ -225,7 +226,8 @@ func (u parsedUnit) compare(other parsedUnit) int {
 // and time as their revision.
 const MaxRevision = min(math.MaxInt, 1<<53-1)
 
-// parseRevision parses the content of a revision file.
+// parseRevision parses the content of a revision file. It returns an error unless the content is a number from
+// 0 to MaxRevision.
 func parseRevision(data []byte) (int, error) {
 	text := strings.TrimSpace(string(data))
 	n, err := strconv.Atoi(text)

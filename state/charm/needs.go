@@ -26,6 +26,7 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 		}
 	}
 
+	// A charm requires all that it assumes.
 	return append(required, Assumption{AllOf: m.Assumes}.unmet(jujuVersion)...), optional
 }
 
@@ -295,7 +296,8 @@ func (s Storage) LocationOf(id string) string {
 	return s.Location
 }
 
-// CheckCount returns an error if a unit cannot have n storages with this name.
+// CheckCount returns an error if bijou does not support this kind of storage, or if n storages are more than a
+// unit can have. It does not check the minimum. name is the storage's name, for the error.
 func (s Storage) CheckCount(name string, n int) error {
 	switch {
 	case s.unsupported() != "":
@@ -373,8 +375,8 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	return name, d, nil
 }
 
-// isPool reports whether the word names a pool: rootfs, tmpfs, or host: followed by the absolute path of a
-// directory.
+// isPool reports whether the word names a pool: rootfs, tmpfs, or host: followed by an absolute path in the form
+// that path.Clean returns.
 func isPool(word string) bool {
 	if word == PoolRootFS || word == PoolTmpFS {
 		return true

@@ -140,8 +140,8 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 	return part, nil
 }
 
-// hasOnlyOtherSections reports whether a file has only sections for other services. A section is a mapping,
-// while an option is not.
+// hasOnlyOtherSections reports whether all entries of a file are sections for other services: mappings whose
+// names are not options. The caller has checked that no entry has the name of the service itself.
 func (c *Config) hasOnlyOtherSections(nodes map[string]yaml.Node) bool {
 	for name, node := range nodes {
 		if _, isOption := c.Options[name]; isOption || node.Kind != yaml.MappingNode {
@@ -201,7 +201,7 @@ func (o Option) coerce(value any) (any, error) {
 	return nil, o.typeError(fmt.Sprintf("%.60q", fmt.Sprint(value)))
 }
 
-// fromInt converts a whole number to the option's type, which must be int or float.
+// fromInt converts a whole number to the option's type. It returns an error unless that is int or float.
 func (o Option) fromInt(v int64) (any, error) {
 	switch o.Type {
 	case Int:

@@ -116,7 +116,7 @@ func (f Found) matchesRef(ref Ref) bool {
 	return f.Series == "" && f.Meta.Supports(ref.Series)
 }
 
-// IsCharm reports whether dir has the files of a charm.
+// IsCharm reports whether dir has a file metadata.yaml or charmcraft.yaml.
 func IsCharm(dir string) bool {
 	for _, name := range []string{"metadata.yaml", "charmcraft.yaml"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -147,7 +147,8 @@ func (u *URL) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseURL parses a charm URL. It returns an error unless the URL has a series, a name and a revision.
+// ParseURL parses a charm URL of the form local:SERIES/NAME-REVISION. It returns an error if a part is missing or
+// invalid.
 func ParseURL(s string) (URL, error) {
 	ref, err := ParseRef(s)
 	if err != nil {
@@ -220,7 +221,8 @@ func ParseRef(s string) (_ Ref, err error) {
 	return ref, CheckName(ref.Name)
 }
 
-// cutRevision splits a text such as "mysql-7". It returns the revision -1 if the text has no revision.
+// cutRevision splits a text such as "mysql-7" at the last dash. If no number from 0 to MaxRevision without leading
+// zeros follows that dash, cutRevision returns the whole text and the revision -1.
 func cutRevision(s string) (name string, revision int) {
 	dash := strings.LastIndexByte(s, '-')
 	if dash < 0 {

@@ -109,6 +109,7 @@ type closedYAML bool
 
 // UnmarshalYAML accepts a boolean or a schema. With a schema, further properties are allowed.
 func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
+	// A schema is not a scalar. c stays false.
 	if n.Kind != yaml.ScalarNode {
 		return nil
 	}
@@ -298,7 +299,7 @@ func (s Schema) complete(value any) any {
 	return value
 }
 
-// completeList returns a copy of the list with complete elements.
+// completeList returns a copy of the list, with each element completed by s.Items, which must not be nil.
 func (s Schema) completeList(list []any) []any {
 	full := make([]any, len(list))
 	for i, item := range list {

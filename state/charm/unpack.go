@@ -27,10 +27,10 @@ var ErrChecksum = errors.New("checksum differs")
 // Unpack unpacks a charm archive of size bytes into dir. It creates dir, which must not exist. To replace a
 // charm that is in use, the caller must unpack into another directory and rename it.
 //
-// It writes nothing outside dir. It keeps permissions, but makes hooks and programs executable, files without
-// permissions readable, and directories accessible to their owner. Everything is synced when it returns.
-// If it fails after it created dir, it removes dir. With opts.Scratch it does not sync, and does not add dir to
-// errors.
+// It writes nothing outside dir. It keeps Unix permissions, but makes hooks and programs executable, files without
+// permissions readable, and directories accessible to their owner. It syncs dir and everything in it before it
+// returns. If it fails after it created dir, it removes dir. With opts.Scratch it does not sync, and does not add
+// dir to errors.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
 	defer func() {
 		if err != nil && !opts.Scratch {
@@ -40,8 +40,8 @@ func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err erro
 	return unpack(r, size, dir, opts, defaultLimits())
 }
 
-// CheckArchive returns the error that Unpack would return, without reading the contents of files. tools are
-// the names of the hook tools.
+// CheckArchive makes all checks of Unpack except those of the archive's checksum and of the contents of files. It
+// unpacks nothing. tools are the names of the hook tools.
 func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 	defer func() {
 		if err != nil {
@@ -318,6 +318,7 @@ func (l limits) checkPacked(size int64) error {
 // checkUnpacked returns an error if files of size bytes together are too big.
 func (l limits) checkUnpacked(size int64) error {
 	if size > l.unpacked {
+		// Callers stop once the limit is exceeded, so size can be less than the size of all files.
 		return fmt.Errorf("files are too big: %s or more together; the limit is %s",
 			formatSize(size), formatSize(l.unpacked))
 	}

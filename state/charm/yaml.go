@@ -191,7 +191,8 @@ func isPlainKey(key *yaml.Node) bool {
 // many long errors.
 const maxErrorText = 300
 
-// shortenError shortens a parser's list of errors, so that it fits into a log line.
+// shortenError makes a *yaml.TypeError, which is a list of errors, short enough for a log line, and translates
+// its errors about types with describeMismatch. It returns all other errors, and nil, unchanged.
 func shortenError(err error) error {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
@@ -253,8 +254,8 @@ type intYAML int64
 // UnmarshalYAML accepts an integer, with or without quotes.
 func (i *intYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Int, (*int64)(i)) }
 
-// decodeScalar reads a value as for an option of type t. It does not change the target if the value is
-// null.
+// decodeScalar reads a value as for an option of type t. It does not change the target if the value is null or
+// empty.
 func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, target *T) error {
 	value, err := Option{Type: t}.fromNode(n)
 	if err != nil {

@@ -119,8 +119,8 @@ func CheckURL(text string) error {
 	return err
 }
 
-// parseBase parses the URL of a store. It returns an error if text is not an http or https URL, or if the URL
-// has a query or a user.
+// parseBase parses the URL of a store, without slashes at its end. It returns an error if text is not an http or
+// https URL with a host, or if the URL has a query or a user.
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
 	isHTTP := err == nil && (base.Scheme == "https" || base.Scheme == "http")

@@ -52,7 +52,8 @@ type NoReleaseError struct {
 	Default []Base  // the bases of the channel's own release; can be empty
 }
 
-// Error names the wish, and lists the releases for the wished architecture.
+// Error names the charm and the wish. Unless the wish is for a revision, it also describes the releases for the
+// wished architecture.
 func (e *NoReleaseError) Error() string {
 	if e.Wish.Revision > 0 {
 		return fmt.Sprintf("charm %q has no revision %d", e.Name, e.Wish.Revision)

@@ -95,16 +95,16 @@ func (c *Charmhub) checkFile(f File) error {
 	return nil
 }
 
-// isNear reports whether a store on the host store can have its files on host: on the store's own host, on a
-// host of Charmhub or, if the store is on this host, under any name of this host.
-func isNear(host, store string) bool {
+// isNear reports whether a store on storeHost can have its files on host: on storeHost itself, on a host of
+// Charmhub or, if storeHost is localhost or a loopback address, on any of these.
+func isNear(host, storeHost string) bool {
 	isCharmhub := strings.HasSuffix(host, ".charmhub.io") || strings.HasSuffix(host, ".snapcraft.io") ||
 		strings.HasSuffix(host, ".snapcraftcontent.com")
 	isLocal := func(name string) bool {
 		address := net.ParseIP(name)
 		return name == "localhost" || address != nil && address.IsLoopback()
 	}
-	return strings.EqualFold(host, store) || isCharmhub || isLocal(host) && isLocal(store)
+	return strings.EqualFold(host, storeHost) || isCharmhub || isLocal(host) && isLocal(storeHost)
 }
 
 // checkRedirect allows a download to be redirected to any host, since Fetch verifies the file. It removes all
@@ -114,8 +114,9 @@ func (c *Charmhub) checkRedirect(req *http.Request, via []*http.Request) error {
 	return checkEncrypted("download", req, via)
 }
 
-// checkEncrypted returns an error for a redirect from https to a different scheme, and after too many
-// redirects. req is the next request, and via are the earlier ones. kind is a word for the request in errors.
+// checkEncrypted returns an error if a request that began with https is redirected to a different scheme, or
+// after more than maxRedirects redirects. req is the next request, and via are the earlier ones. kind is a word
+// for the request in errors.
 func checkEncrypted(kind string, req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("the %s is redirected too often", kind)

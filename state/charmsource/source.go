@@ -226,7 +226,8 @@ func ChooseBase(bases []Base, arch string) (chosen Base, ok bool) {
 	return chosen, ok
 }
 
-// compareBases returns a positive number if ChooseBase prefers a to b, and a negative number if it prefers b.
+// compareBases returns a positive number if ChooseBase prefers a to b, a negative number if it prefers b, and
+// otherwise 0.
 func compareBases(a, b Base) int {
 	if a.isLTS() != b.isLTS() {
 		if a.isLTS() {

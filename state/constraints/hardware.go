@@ -26,8 +26,8 @@ type Hardware struct {
 	Tags         []string // all tags of the machine
 }
 
-// Hardware returns the smallest machine that satisfies v. So operators can describe a host's hardware in the
-// syntax of constraints.
+// Hardware returns the hardware of the smallest machine that satisfies v. Operators also use the syntax of
+// constraints to describe a host, and Hardware then returns the host's hardware.
 func (v Value) Hardware() Hardware {
 	return Hardware{
 		Arch:         deref(v.Arch),

@@ -72,8 +72,8 @@ func (v *Value) parsePair(part string) error {
 	return nil
 }
 
-// firstSize returns the name of the first constraint in v that an instance type would also determine. It
-// returns "" if there is no such constraint.
+// firstSize returns the name of the first constraint that v wants and that an instance type would also
+// determine. It returns "" if there is no such constraint.
 func (v *Value) firstSize() string {
 	for _, size := range []struct {
 		name  string
@@ -161,6 +161,7 @@ type field struct {
 
 // allFields returns all constraints, in the order in which they are printed.
 func (v *Value) allFields() []field {
+	// The third argument is the value that stands for none.
 	return []field{
 		newField("arch", &v.Arch, "", parseArch, formatWord),
 		newField("container", &v.Container, "", parseWord, formatWord),

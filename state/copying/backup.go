@@ -240,6 +240,7 @@ func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) 
 	if err != nil {
 		return env, err
 	}
+	// newBackupSource has checked that the backup has this key.
 	kv, _ := findKey(b.keys, keys.Environment)
 	return keyspace.Decode[state.Environment](kv)
 }
@@ -275,7 +276,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 
 // cutUnit splits a unit's key below the prefix. For the key units/mysql/0/ports and the prefix units/ it
 // returns mysql/0 and ports. It returns ok false if the key does not contain the name of a unit after the
-// prefix.
+// prefix. unit and rest then have no meaning.
 func cutUnit(key, prefix string) (unit, rest string, ok bool) {
 	afterPrefix, ok := strings.CutPrefix(key, prefix)
 	service, afterService, _ := strings.Cut(afterPrefix, "/")

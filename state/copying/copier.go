@@ -120,8 +120,8 @@ func (c *copier) removeOthers(ctx context.Context, wanted, existing []keyspace.K
 	return nil
 }
 
-// copyBlob copies the chunks of a blob whose head is kv, except chunks that are the same in the target. It does
-// nothing if kv is not a blob's head.
+// copyBlob calls copyChunk for each chunk of the blob whose head is kv. It does nothing if kv is not a blob's
+// head, or if the head does not decode.
 func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	sum, chunks := blobChunks(kv)
 	for n := range chunks {
@@ -249,7 +249,7 @@ type contentSum struct {
 
 func newContentSum() *contentSum { return &contentSum{hash: sha256.New()} }
 
-// add adds one key with its value.
+// add adds one key with its value to the sum and to the summary's counts.
 func (s *contentSum) add(key string, value []byte) {
 	for _, part := range [][]byte{[]byte(key), value} {
 		// Without the lengths, "a"+"bc" and "ab"+"c" would have the same sum.

@@ -81,11 +81,13 @@ func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 // store. acquire then waits until that migration or restoration has ended.
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", state.ErrRunning)
 
-// release ends the lock's session, which removes the lock. Agents can then announce themselves again.
+// release ends the lock's session, which removes the lock. The lock then no longer keeps agents from announcing
+// themselves.
 func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 
+	// A store that is gone needs no unlock.
 	if err := l.session.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
 		return fmt.Errorf("cannot unlock the model; the lock expires in %s: %w", state.SessionTTL, err)
 	}
@@ -177,7 +179,7 @@ func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, err
 	return state.Read(ctx, state.OpenIn(st), listContents)
 }
 
-// listContents does the work of [readContents] in a view.
+// listContents returns the contents of the view's store, as [readContents] does for a store.
 func listContents(v *state.View) ([]keyspace.KeyValue, error) {
 	var contents []keyspace.KeyValue
 	if err := listAroundBlobs(v, "", &contents); err != nil {

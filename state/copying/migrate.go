@@ -140,8 +140,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	return c, nil
 }
 
-// finishMove removes the old store, unless m.Keep is set. Then it removes the record of the migration from
-// the new store.
+// finishMove removes the old store if it is marked as moved, unless m.Keep is set. Then it removes the record of
+// the migration from the new store.
 func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
 		if err := removeMovedStore(ctx, m.From); err != nil {
@@ -149,6 +149,7 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 		}
 	}
 
+	// The record goes last: after an interruption, FinishMigration reads from it which store to remove.
 	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.PartialCopy, Delete: true}}})
 	return err
 }

@@ -297,7 +297,8 @@ func raiseCounters(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, e
 	return encodeAll(counters, func(n int) any { return n })
 }
 
-// encodeAll returns an entry for each key of values. Its value is the JSON of the document that toDoc returns.
+// encodeAll returns an entry for each key of values, in no particular order. Its value is the JSON of the
+// document that toDoc returns.
 func encodeAll[T any](values map[string]T, toDoc func(T) any) (kvs []keyspace.KeyValue, err error) {
 	for key, value := range values {
 		kv := keyspace.KeyValue{Key: key}

@@ -180,6 +180,7 @@ func (l *boundedListener) remove(c *boundedConn) {
 
 // Close closes the listener and all its connections.
 func (l *boundedListener) Close() error {
+	// The channel is closed before conns is read, so that add closes connections that it records later.
 	l.closeOnce.Do(func() { close(l.closed) })
 	err := l.Listener.Close()
 

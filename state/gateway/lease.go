@@ -116,7 +116,7 @@ func (s *session) refresh(ctx context.Context, id store.LeaseID) (lives bool, er
 	return s.g.leases.RefreshLease(ctx, id)
 }
 
-// Revoke revokes a lease of the identity. It does nothing for a lease that was lost or belongs to a different
+// Revoke revokes a lease of the identity. It does nothing if the lease does not exist or belongs to a different
 // identity.
 func (s *session) Revoke(ctx context.Context, request *protocol.RevokeRequest) (*protocol.RevokeResponse, error) {
 	err := s.revoke(ctx, store.LeaseID(request.GetLease()))

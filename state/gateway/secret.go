@@ -170,9 +170,10 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 	return sealer.Open(&r, revision, secret.Sealed{Key: request.GetKey(), Data: request.GetData()})
 }
 
-// readSecret reads the record of a secret without checking the rights. exists is false if no secret has the id.
-// readSecret returns store.ErrDenied if the text is not the id of a secret.
+// readSecret reads the record of a secret without checking the rights. exists is false if no secret has the id,
+// and r then has only the id. readSecret returns store.ErrDenied if the text is not the id of a secret.
 func (v *view) readSecret(ctx context.Context, id string) (r secret.Record, exists bool, err error) {
+	// ParseID also accepts a URI, for which it returns only the id.
 	if parsed, err := secret.ParseID(id); err != nil || parsed != id {
 		return r, false, fmt.Errorf("%w: %q is not the id of a secret", store.ErrDenied, id)
 	}

@@ -21,7 +21,7 @@ const machineIdentity = "machine-"
 func Agent(machine string) Identity { return Identity(machineIdentity + machine) }
 
 // Rights returns the rights of the identity at the current time. They must not be used after ctx is done. Only
-// the methods of the result read the view.
+// the methods of the result read the view. Rights returns an error if who is neither Operator nor a result of Agent.
 func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	if who == Operator {
 		return allRights{}, nil
@@ -63,7 +63,7 @@ func (r *tableRights) MayWatchPrefix(_ context.Context, prefix string) error {
 	return toDenied(access.MayWatchPrefix(r.who, r.placement, prefix))
 }
 
-// MayCommit decides about each operation by the rule for Put, Lease or Delete.
+// MayCommit decides about each operation as access.MayWrite does, by the rule for Put, Lease or Delete.
 func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
 	writes := make([]access.Write, len(ops))
 	for i, o := range ops {

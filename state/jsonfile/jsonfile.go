@@ -15,8 +15,8 @@ import (
 )
 
 // Write replaces a file with a document, as osutil.WriteFile does. Only the owner can read the file. Write
-// keeps the members that a newer binary has written; see package carry. If the previous file cannot be read,
-// Write keeps nothing from it.
+// keeps the members that a newer binary has written; see package carry. If the previous file is not regular or
+// cannot be read, Write keeps nothing from it.
 func Write(path string, doc any) error {
 	data, err := json.Marshal(doc)
 	if err != nil {
@@ -26,8 +26,8 @@ func Write(path string, doc any) error {
 	return osutil.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// readRegular returns the content of a file without white space at its ends, or nil if the file cannot be read. It
-// opens only regular files, since opening any other file could block.
+// readRegular returns the content of a file without white space at its ends, or nil if the file is not regular or
+// cannot be read. It opens only regular files, since opening any other file could block.
 func readRegular(path string) []byte {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -1,6 +1,7 @@
 package uniter
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -177,6 +178,9 @@ func (u *uniter) commitActionEnd(
 // goes to the agent's own log and to the unit's log.
 func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hookctx.Change) {
 	failure := o.end.Message // a completed action has no message
+	if o.status == actions.Failed {
+		failure = cmp.Or(failure, "failed without a message") // a charm can give an empty one
+	}
 	u.measureHook(r, failure)
 	defer u.output.Flush()
 

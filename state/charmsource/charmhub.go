@@ -124,7 +124,8 @@ func CheckURL(text string) error {
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
 	isHTTP := err == nil && (base.Scheme == "https" || base.Scheme == "http")
-	if !isHTTP || base.Host == "" || base.RawQuery != "" || base.User != nil {
+	hasMore := err == nil && (base.RawQuery != "" || base.ForceQuery || base.Fragment != "" || base.User != nil)
+	if !isHTTP || base.Host == "" || hasMore {
 		return nil, fmt.Errorf("invalid URL %q of a charm store: want one like %s", text, CharmhubURL)
 	}
 	return base, nil

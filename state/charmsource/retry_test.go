@@ -133,3 +133,16 @@ func TestCountValues(t *testing.T) {
 		}
 	}
 }
+
+// TestStoreURL checks that only a URL to which paths can be added is accepted.
+func TestStoreURL(t *testing.T) {
+	for text, isValid := range map[string]bool{
+		"https://host": true, "http://host:1/mirror/": true,
+		"host": false, "ftp://host": false, "https://": false, "https://u@host": false,
+		"https://host?": false, "https://host?x=1": false, "https://host/#x": false,
+	} {
+		if _, err := parseBase(text); (err == nil) != isValid {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -95,6 +95,7 @@ func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
 
 // splitUnit returns the word that names the unit, and the words of the command. unit is empty if no unit is given.
 func (g jujuExecGrammar) splitUnit() (unit string, words []string) {
+	// The default is "-", since an empty --unit stands for the only unit of the machine.
 	isOptionGiven := g.Unit != "-"
 	switch {
 	case isOptionGiven:

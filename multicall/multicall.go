@@ -179,8 +179,9 @@ func appletNames() []string {
 	return names
 }
 
-// hookToolApplets returns the hook tools as applets, for calls outside of hooks. Inside a hook they do not run, since
-// hookenv/client runs the tool and exits before main begins.
+// hookToolApplets returns the hook tools as applets, for calls outside of hooks and for `bijou TOOL ...`. A hook that
+// calls a tool by its own name does not reach the applet, since hookenv/client runs the tool and exits before main
+// begins.
 func hookToolApplets() []applet.Applet {
 	var applets []applet.Applet
 	for _, tool := range tools.All() {
@@ -198,8 +199,8 @@ func hookToolNames() []string {
 	return names
 }
 
-// runHookTool answers a call that needs no hook, or sends it to the agent that the arguments name
-// (--socket, --client-id).
+// runHookTool answers a call that needs no hook. It sends any other call to the agent whose socket the arguments or
+// the environment name, and prints an error if both lack the socket or the client id.
 func runHookTool(c applet.Call) int {
 	argv := append([]string{c.Name}, c.Args...)
 	if r, done := tools.RunWithoutHook(argv); done {

@@ -152,12 +152,13 @@ func createSecretHint(words []string, _ givenNames) string {
 // --for=condition=ready pod/web.
 func waitsForCondition(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
+		// The condition can also be the word after --for.
 		word = strings.TrimPrefix(word, "--for=")
-		kind, _, ofKind := strings.Cut(word, "/")
+		kind, _, hasName := strings.Cut(word, "/")
 		return strings.HasPrefix(word, "condition=") ||
 			strings.HasPrefix(word, "jsonpath=") ||
 			word == "delete" ||
-			ofKind && isKind(kind)
+			hasName && isKind(kind)
 	})
 }
 
@@ -199,7 +200,7 @@ func resetsNothing(words []string) bool { return len(words) > 0 && words[len(wor
 // resetHint returns the juju command for config APP OPTION... --reset, with the options' names after --reset.
 // It returns "" if no option is named.
 func resetHint(_ []string, names givenNames) string {
-	// The first name is the application's, and all others are options.
+	// apps also contains the names of the options, after the application's name.
 	if len(names.apps) < 2 {
 		return ""
 	}
@@ -240,8 +241,8 @@ func namesImage(words []string) bool {
 	return false
 }
 
-// runImageHint returns the juju command that runs the command of kubectl's run on all existing units. It
-// returns "" if there is no command after two dashes.
+// runImageHint returns a hint with the juju command that runs the command of kubectl's run on all existing
+// units. It returns "" if there is no command after two dashes.
 func runImageHint(words []string, _ givenNames) string {
 	i := slices.Index(words, "--")
 	if i < 0 || i+1 == len(words) {
@@ -272,6 +273,7 @@ func switchHint(words []string, names givenNames) string {
 	if model := namespaceGiven(words); model != "" {
 		return "juju switch " + quoteShellWords([]string{model})
 	}
+	// apps can also contain the name of a context.
 	if len(names.apps) > 0 {
 		return "juju switch " + quoteShellWords(names.apps[:1])
 	}
@@ -313,9 +315,9 @@ func upHint(words []string, _ givenNames) string {
 	return ""
 }
 
-// attachHint returns the juju command for attach POD. It returns "" for any other name, so that the hints in
-// the row's field instead are used. Juju cannot attach to an application, so a name such as web-0 is the name
-// of a pod.
+// attachHint returns the juju command that follows the log of the pod's unit, for attach POD. It returns "" for any
+// other name. The hints of [missing].instead are then used. Juju cannot attach to an application, so a name such
+// as web-0 is the name of a pod.
 func attachHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -327,8 +329,9 @@ func attachHint(_ []string, names givenNames) string {
 	return "juju debug-log --follow --include " + unit
 }
 
-// namesKind reports whether the first word is a kind of kubectl or KIND/NAME, as in kubectl's set image
-// deployment/web. The words of juju set do not have this form.
+// namesKind reports whether the first word after set env or set image is a kind or KIND/NAME, as in kubectl's
+// set image deployment/web. In juju set APP KEY=VALUE, an application can be named env or image, but the word
+// after it has the form KEY=VALUE.
 func namesKind(words []string) bool {
 	if len(words) == 0 {
 		return false

@@ -65,8 +65,8 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 		"otherwise, do not use this directory, or remove it")
 }
 
-// checkOriginal is like refuseCopy, for commands that do not open the store. It returns nil if it cannot open
-// the store.
+// checkOriginal is like refuseCopy, but opens the environment's store only for this check. It returns nil if it
+// cannot open the store, since only the store records which directory holds the claim of machine 0.
 func (o *operator) checkOriginal(e home.Environment) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()

@@ -73,7 +73,8 @@ func (r *optionReader) readPairs(words []string) (map[string]any, error) {
 	return options, nil
 }
 
-// readOption parses text as the value of the named option. If text is @FILE, it parses the file's content.
+// readOption parses text as the value of the named option. If text is @FILE, it parses the file's content, or
+// stdin for @-.
 func (r *optionReader) readOption(name, text string) (any, error) {
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		data, err := r.readInput(path, state.MaxSetting)
@@ -105,8 +106,8 @@ func (r *optionReader) readYAML(path string) (map[string]any, error) {
 	return given, nil
 }
 
-// readInput reads a file, or stdin if path is "-". It reads at most maxSize bytes, since the user may name a
-// file that never ends. It returns a usage error if stdin has been read before.
+// readInput reads a file, or stdin if path is "-". It returns an error if there are more than maxSize bytes,
+// since the user may name a file that never ends. It returns a usage error if stdin has been read before.
 func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
 	if path != "-" {
 		return readFile(path, maxSize)

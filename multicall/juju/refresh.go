@@ -422,7 +422,8 @@ func (u *upgrade) readBehind() error {
 	return nil
 }
 
-// noteSkipped prints the units in error that do not upgrade.
+// noteSkipped prints the units in error that do not upgrade, and a hint with the command that upgrades them and runs
+// their failed hooks again.
 func (u *upgrade) noteSkipped() {
 	for _, b := range u.skipped {
 		u.o.note("INFO %s", formatSkipped(b))

@@ -35,6 +35,7 @@ func isSSHKey(line, id string) bool {
 	}
 
 	key, err := parseSSHKey(line)
+	// An empty id would equal the comment of a key that has none.
 	if err != nil || id == "" {
 		return false
 	}

@@ -368,9 +368,8 @@ func (o *operator) noteErrors(
 	}
 }
 
-// noteError prints that subject is in error, with the cause, and how to resolve the error. target are the
-// arguments by which juju resolved finds the error. nextRetry is the time of the next automatic retry, or zero if
-// there is none.
+// noteError prints that subject is in error, with the cause, and how to resolve the error. juju resolved finds the
+// error by the arguments in target. nextRetry is the time of the next automatic retry, or zero if there is none.
 func (o *operator) noteError(subject, target, cause string, nextRetry time.Time) {
 	automatic := ""
 	if !nextRetry.IsZero() {

@@ -501,7 +501,8 @@ type asideFolder struct {
 
 type asideFolders []asideFolder
 
-// undo moves all directories back, so that their units continue although nothing was restored.
+// undo moves all directories back, so that their units continue although nothing was restored. If it fails for
+// one directory, it still moves the others.
 func (all asideFolders) undo(o *operator) error {
 	var errs []error
 	for _, a := range all {
@@ -530,9 +531,9 @@ func (a asideFolder) undo() error {
 	return nil
 }
 
-// knownUnits returns the directories of the backup's units, as paths below the environment's directory of the
-// form machines/M/units/SERVICE-N, which backups of all binaries use. The key of a unit on a machine is
-// machines/M/units/SERVICE/N.
+// knownUnits returns the directories of the backup's units, as paths below the environment's directory. It
+// derives them from the backup's keys: the key machines/M/units/SERVICE/N stands for the directory
+// machines/M/units/SERVICE-N.
 func (r *restore) knownUnits() map[string]bool {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {

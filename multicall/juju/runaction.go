@@ -182,7 +182,8 @@ func setParam(params map[string]any, path []string, value any) map[string]any {
 	return changed
 }
 
-// reportQueued prints the ids of the queued actions, and warnings and hints about them.
+// reportQueued prints the ids of the queued actions, and warnings and hints about them. It always returns nil,
+// since the actions are already queued.
 func (call actionRequest) reportQueued(o *operator, s *state.State, queued []actions.Action) error {
 	for _, a := range queued {
 		fmt.Fprintln(o.streams.Out, a.ID)

@@ -102,6 +102,7 @@ func (o *operator) copySecretKeys(e home.Environment, env state.Environment, m s
 	if err != nil {
 		return err
 	}
+	// An empty host stands for this host.
 	if access.Host == "" {
 		return nil
 	}

@@ -74,7 +74,7 @@ type keptCharm struct {
 // newKeptCharms returns the kept charms as show-application prints them.
 func newKeptCharms(kept []state.KeptCharm) (shown []keptCharm) {
 	for _, k := range kept {
-		// A URL that cannot be parsed is shown unchanged.
+		// A URL that cannot be parsed is shown unchanged, with revision 0.
 		url, _ := charm.ParseURL(k.Charm)
 		shown = append(shown, keptCharm{
 			Charm:    charm.ShortURL(k.Charm),

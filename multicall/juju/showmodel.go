@@ -12,7 +12,7 @@ type showModelCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the content of environment.yaml.
+// Run prints a description of the environment by this host's record of it, under the environment's name.
 func (c showModelCmd) Run(o *operator) error {
 	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
 	if err != nil {

@@ -193,7 +193,8 @@ func hooksTable(runs []status.HookRun) *console.Table {
 	return t
 }
 
-// formatTook returns a duration as text, with about three digits.
+// formatTook returns a duration as text. It rounds to milliseconds below a second, to hundredths of a second below a
+// minute, and otherwise to seconds.
 func formatTook(took time.Duration) string {
 	switch {
 	case took < time.Second:

@@ -130,10 +130,11 @@ func (o *operator) cutUser(word string) string {
 	return target
 }
 
-// hintTarget adds a hint that names the leader's unit if target was not found and may be an application. It
+// hintTarget adds a hint that names the leader's unit if target was not found, and contains no slash or digit. It
 // returns any other error unchanged.
 func hintTarget(target string, err error) error {
-	// The name of a unit has a slash, and the id of a machine has digits.
+	// The name of a unit has a slash, and the id of a machine has digits. An application whose name has digits gets
+	// no hint.
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err
 	}

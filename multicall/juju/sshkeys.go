@@ -82,7 +82,8 @@ func (k sshKey) fingerprint() string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// sameSSHKey reports whether two lines have the same key. It ignores their comments.
+// sameSSHKey reports whether two lines have the same key, whatever their comments are. If one of the lines cannot be
+// parsed, it reports whether the lines are equal.
 func sameSSHKey(a, b string) bool {
 	first, errFirst := parseSSHKey(a)
 	second, errSecond := parseSSHKey(b)

@@ -241,8 +241,7 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	return t.write(w)
 }
 
-// shownStatus returns the status in the keys of JSON and YAML, as newJujuStatus does. With --watch it has no
-// timestamp.
+// shownStatus returns the status as the formats json and yaml show it. With --watch it has no timestamp.
 func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 	view := newJujuStatus(s)
 	if c.Watch.set {
@@ -321,7 +320,8 @@ func joinLines(lines []string) string {
 	return b.String()
 }
 
-// showStatus shows the status on the terminal, or writes it to the file of --output.
+// showStatus writes the text of a status to the file of --output or, without that flag, shows it on the screen. An
+// empty text on the screen is replaced by a sentence.
 func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) error {
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
@@ -513,7 +513,7 @@ func (y *yamlStream) encode(entries any) []byte {
 func (y *yamlStream) writeLines(depth int, text []byte) {
 	indent := bytes.Repeat([]byte("    "), depth)
 	for line := range bytes.Lines(text) {
-		// Flush returns the error of a failed write.
+		// An empty line consists of its line end. Flush returns the error of a failed write.
 		if len(line) > 1 {
 			_, _ = y.w.Write(indent)
 		}

@@ -86,7 +86,8 @@ func relationUnitTable(s status.Status) *console.Table {
 	return t
 }
 
-// relationUnitReason returns why one unit of the relation is in error, and when its failed hook is retried.
+// relationUnitReason returns why one unit of the relation is in error. It adds when the failed hook is retried, or
+// that the error is marked as resolved. The reason is empty if no hook has failed.
 func relationUnitReason(u status.RelationUnit) reason {
 	shown := text.FirstLine(u.Message)
 	switch {

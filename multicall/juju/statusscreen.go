@@ -227,7 +227,8 @@ func isNextID(id, next string) bool {
 func withoutPeers(s status.Status) status.Status {
 	related := maps.Clone(s.Relations)
 	maps.DeleteFunc(related, func(_ string, r status.Relation) bool {
-		return len(r.Services) == 1 && !status.IsErrorState(r.State())
+		isPeer := len(r.Services) == 1
+		return isPeer && !status.IsErrorState(r.State())
 	})
 	s.Relations = related
 	return s

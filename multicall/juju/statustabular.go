@@ -126,7 +126,9 @@ func (t statusTables) machines() statusPart {
 		return statusLine(line)
 	}
 
+	// With nil, the table has no columns for units and constraints.
 	table := machineTable(t.status, nil)
+	// These columns can be left out, if they are empty or for lack of space.
 	table.Spare("ADDRESS", "INSTANCE", "SERIES", "MESSAGE")
 	return table
 }
@@ -141,6 +143,7 @@ func (l statusLine) Empty() bool { return l == "" }
 func (l statusLine) WriteIn(w io.Writer, _ bool, width int) error {
 	text := string(l) + "\n"
 	if width > 0 {
+		// Fit needs one row for the line, and one for the cursor after it.
 		text = console.Fit(text, console.Size{Width: width, Height: 2})
 	}
 	_, err := io.WriteString(w, text)

@@ -28,6 +28,7 @@ func parseDirectives(words []string) (map[string]charm.Directive, error) {
 // noteSizes prints which sizes of storage are not enforced.
 func (d *deployment) noteSizes() {
 	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
+		// A tmpfs enforces its size.
 		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
 			d.o.note("storage %q: pool %s cannot enforce the size of %dM", name, s.Pool, s.Size)
 		}

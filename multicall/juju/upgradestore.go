@@ -13,15 +13,17 @@ import (
 	"bijou/state/resources"
 )
 
-// storeName returns the name of the charm that the service will run. isStore is false if the charm does not come
-// from the store.
+// storeName returns the store's name of the charm that the service will run. If isStore is false, the charm does not
+// come from the store, and the name must be ignored. storeName returns an error if it is unclear whether --switch
+// names a charm of the store, or if the name after ch: is invalid.
 func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	if u.cmd.Switch != "" {
 		verb := "refresh " + u.service.Name + " --switch"
 		return charmSource{name: u.cmd.Switch, repository: u.cmd.Repository}.storeName(verb)
 	}
 
-	// JUJU_REPOSITORY does not count, since it is for charms that came from a directory.
+	// With --repository, the charm comes from that directory. JUJU_REPOSITORY also sets u.cmd.Repository, but does
+	// not count here, since it is for charms that came from a directory.
 	isRepositoryFlag := func(word string) bool { return strings.HasPrefix(word, "--repository") }
 	wantsRepository := slices.ContainsFunc(u.o.args, isRepositoryFlag)
 	origin := u.service.Origin

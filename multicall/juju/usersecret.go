@@ -84,7 +84,7 @@ func putSecret(tx *state.Tx, ring secret.Keyring, r secret.Record, content secre
 	return record.Put(tx, r)
 }
 
-// openSecrets opens the chosen environment's state, and reads the keys of its secrets.
+// openSecrets opens the chosen environment's state for f, and passes the keys that seal its secrets.
 func (o *operator) openSecrets(f func(s *state.State, ring secret.Keyring) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -138,7 +138,7 @@ func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	return secret.Record{}, fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)
 }
 
-// findOwnSecret is like findSecret, but returns an error for the secret of a charm.
+// findOwnSecret is like findSecret, but also returns an error if the operators do not own the secret.
 func findOwnSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	r, err := findSecret(v, nameOrID)
 	if err != nil {

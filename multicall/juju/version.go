@@ -13,12 +13,14 @@ type versionCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the version in the form of Juju's own version, with bijou as the release.
+// Run prints the version in the form of Juju's own version, with bijou as the release. With --all, or with a format
+// other than plain, it also prints bijou's own version.
 func (c versionCmd) Run(o *operator) error {
 	version := charm.JujuVersion + "-bijou-" + runtime.GOARCH
 	if c.Format == "plain" && !c.All {
 		_, err := fmt.Fprintln(o.streams.Out, version)
 		return err
 	}
+	// With --all, the format plain is the same as yaml.
 	return o.encode(c.Format, map[string]string{"version": version, "bijou-version": o.parts.Version})
 }

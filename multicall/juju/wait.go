@@ -53,7 +53,8 @@ type waitCmd struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up after this time (30s, 10m); default: never."`
 }
 
-// Run waits for the units, and prints only progress.
+// Run waits until the applications and units that match, or all of them, have reached the state. It prints only
+// progress.
 func (c waitCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)

@@ -17,7 +17,8 @@ type lrnArgs struct {
 	LRN []string `arg:"" name:"lrn" help:"Logical rack numbers."`
 }
 
-// parse returns the servers' numbers (LRN), sorted by [record.SortServers].
+// parse returns the servers' numbers (LRN) in numeric order, without duplicates. It returns a usage error if one of
+// them is invalid.
 func (l lrnArgs) parse() (servers []int, err error) {
 	for _, word := range l.LRN {
 		lrn, err := record.ParseLRN(word)

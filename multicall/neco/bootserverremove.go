@@ -82,8 +82,8 @@ func checkRemovable(v *keyspace.View, s decide.Snapshot, lrn int) error {
 	return nil
 }
 
-// hasLeftovers reports whether a removal of many servers was interrupted before it removed the records of this
-// server's dead worker.
+// hasLeftovers reports whether a server that is not registered still has the records of a dead worker. A removal of
+// many servers can leave such records if it is interrupted.
 func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 	if _, alive := s.Present[lrn]; alive {
 		// The records belong to a worker that is running.

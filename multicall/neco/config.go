@@ -54,7 +54,8 @@ func (o *operator) noteFirstUpdate(c record.Config, isNow bool) {
 		when, cmp.Or(strings.Join(stopped, ", "), "nothing"))
 }
 
-// previousValue returns a setting's value before a change, as the audit record shows it.
+// previousValue returns a setting's value before a change, as the audit record shows it, with secrets hidden. Instead
+// of a value, it can return that the setting is not set, or that this version cannot read the value.
 func previousValue(v *keyspace.View, key string) string {
 	value, ok, err := keyspace.Load[string](v, keys.Config(key))
 	setting, settingErr := record.FindSetting(key)

@@ -17,7 +17,8 @@ import (
 
 type dashboardCmd struct{ dashboard.Flags }
 
-// Run serves the page until it is interrupted. The page also shows the current environment, if there is one.
+// Run serves the page until it is interrupted. The page also shows the current environment, if there is one. If that
+// environment cannot be opened, Run prints a warning, and the page leaves it out.
 func (c dashboardCmd) Run(o *operator) error {
 	f, err := o.openFleet()
 	if err != nil {

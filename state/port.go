@@ -31,7 +31,7 @@ func (p Port) String() string {
 	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
 }
 
-// ComparePorts puts icmp first, and orders all other ranges by protocol, number and endpoint.
+// ComparePorts orders ranges by protocol, with icmp first, then by their numbers, and then by endpoint.
 func ComparePorts(a, b Port) int {
 	rank := func(p Port) int {
 		if p.Protocol == "icmp" {

@@ -290,6 +290,7 @@ func (v *View) RelationsIn(services []keyspace.KeyValue) (all []Relation, missin
 // between two services occurs twice.
 func relationIDs(services []keyspace.KeyValue) (ids []int) {
 	for _, kv := range services {
+		// rest is empty in the key of a service's own record.
 		service, rest, _ := strings.Cut(kv.Key[len(keys.Services):], "/")
 		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(service)); ok && rest != "" {
 			ids = append(ids, id)

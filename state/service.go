@@ -247,7 +247,8 @@ func (v *View) ServiceStatus(name string) (WorkloadStatus, error) {
 	return keyspace.LoadOrZero[WorkloadStatus](v.keys, keys.ServiceStatus(name))
 }
 
-// SetServiceStatus sets a service's workload status. It returns ErrNotFound if the service is gone.
+// SetServiceStatus sets a service's workload status, and truncates its message to maxMessageBytes. It returns
+// ErrNotFound if the service is gone.
 func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	if _, err := tx.Service(name); err != nil {
 		return err

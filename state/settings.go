@@ -258,7 +258,8 @@ func CheckSetting(key, value string) error {
 // isText reports whether s is valid UTF-8 without a NUL byte.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// putSettingsNode writes settings at key: in their record if they are small, and otherwise as a blob.
+// putSettingsNode writes settings at key. Their record has the values if these fit into maxInlineBytes, and
+// with the transaction's earlier writes into maxInlineTotal. Otherwise it refers to a blob with the values.
 func (tx *Tx) putSettingsNode(key string, version int64, values map[string]string) error {
 	data, err := keyspace.Encode(key, values)
 	if err != nil {

@@ -288,23 +288,24 @@ func (v *View) checkNotMoved() error {
 
 // explainMoved returns the error for a store with the MovedRecord kv.
 func explainMoved(kv keyspace.KeyValue) error {
-	to, err := keyspace.Decode[MovedRecord](kv)
+	moved, err := keyspace.Decode[MovedRecord](kv)
 	if err != nil {
 		return err
 	}
-	return refuse(ErrMoved, "the model has moved to %q", to.To)
+	return refuse(ErrMoved, "the model has moved to %q", moved.To)
 }
 
-// checkNotPartial returns ErrFormat if a migration or a restoration to this store was not finished.
+// checkNotPartial returns ErrFormat if the store has a PartialCopy. Callers call it only for a store without
+// a format record, since the copy is then incomplete.
 func (v *View) checkNotPartial() error {
-	left, ok, err := keyspace.Load[PartialCopy](v.keys, keys.PartialCopy)
+	partial, ok, err := keyspace.Load[PartialCopy](v.keys, keys.PartialCopy)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return nil
 	}
-	return refuse(ErrFormat, "the store contains only an incomplete copy of %q", left.From)
+	return refuse(ErrFormat, "the store contains only an incomplete copy of %q", partial.From)
 }
 
 // PartialCopy marks a store to which an environment is being copied. It is written before the first copied
@@ -340,10 +341,10 @@ func guards() []keyspace.Guard {
 
 // explainCopyLock returns the error for an environment with the CopyLockRecord kv.
 func explainCopyLock(kv keyspace.KeyValue) error {
-	by, err := keyspace.Decode[CopyLockRecord](kv)
+	lock, err := keyspace.Decode[CopyLockRecord](kv)
 	if err != nil {
 		return err
 	}
-	return refuse(ErrRunning, "the model is being copied to %q, by process %d on host %q", by.To,
-		by.PID, by.Host)
+	return refuse(ErrRunning, "the model is being copied to %q, by process %d on host %q", lock.To,
+		lock.PID, lock.Host)
 }

@@ -194,8 +194,8 @@ func (tx *Tx) changeMachineStorage(machine string, change func(s *MachineStorage
 	return tx.keys.PutOrRemove(keys.MachineStorage(machine), s, len(s.All) > 0)
 }
 
-// addUnitStorage adds the storage to the unit's list. It returns ErrNoStorage if the unit already has
-// MaxUnitStorages.
+// addUnitStorage adds the storage to the unit's list. It returns ErrNoStorage if the list already has
+// MaxUnitStorages other storages.
 func (tx *Tx) addUnitStorage(unit, id string) error {
 	ids, err := tx.otherUnitStorage(unit, id)
 	if err != nil {
@@ -360,8 +360,9 @@ func CountStorages(all []Storage, name string) (n int) {
 	return n
 }
 
-// giveStorage records that the unit gets the storage. The unit's agent then creates the storage's directory, and
-// binds it at its location. declared is the charm's declaration of the storage.
+// giveStorage records that the unit gets the storage. The unit's agent then binds the storage at its
+// location. If the storage was not bound before, the agent first creates its directory. declared is the
+// charm's declaration of the storage.
 func (tx *Tx) giveStorage(s Storage, unit string, declared charm.Storage) error {
 	s.Unit = unit
 	s.Location = declared.LocationOf(s.ID)

@@ -168,9 +168,8 @@ func (tx *Tx) KeepStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
-// ReattachStorage gives a storage to its unit again, unchanged, with a storage-attached hook. The agent
-// creates the storage's directory if it is missing. ReattachStorage does nothing for a storage without a
-// unit.
+// ReattachStorage gives a storage to its unit again, with a storage-attached hook. The agent creates the
+// storage's directory if it is missing. ReattachStorage does nothing for a storage without a unit.
 func (tx *Tx) ReattachStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -190,6 +189,7 @@ func (tx *Tx) attachAgain(s Storage) error {
 		return err
 	}
 
+	// Otherwise the agent would create a missing directory only for storage in memory.
 	s.Bound = false
 	s.Location = location
 	s.setState(StoragePending)
@@ -197,7 +197,7 @@ func (tx *Tx) attachAgain(s Storage) error {
 }
 
 // storageLocation returns the location that the charm of the storage's unit declares. It returns "" if the
-// charm accepts any location, or if the unit or charm no longer exists.
+// charm accepts any location or does not declare the storage, or if the unit or charm no longer exists.
 func (tx *Tx) storageLocation(s Storage) (string, error) {
 	u, err := tx.Unit(s.Unit)
 	if err != nil {

@@ -222,7 +222,7 @@ func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) err
 	return nil
 }
 
-// describe returns the last write for a request in words, for an error that begins with "cannot".
+// describe returns the write that end makes for a case in words, for an error that begins with "cannot".
 func describe(c Case) string {
 	switch Next(c) {
 	case AddSubordinate:

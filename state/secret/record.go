@@ -18,7 +18,7 @@ type Record struct {
 	Rotate      string              `json:"rotate,omitempty"`     // the rotation policy
 	RotateAt    time.Time           `json:"rotate-at,omitzero"`   // when secret-rotate is due
 	AutoPrune   bool                `json:"auto-prune,omitempty"` // remove revisions that no unit reads
-	Latest      int                 `json:"latest"`               // the newest revision's number, which never decreases
+	Latest      int                 `json:"latest"`               // the newest revision's number; never decreases in the store
 	Revisions   map[int]Revision    `json:"revisions"`
 	Grants      []Grant             `json:"grants,omitempty"`
 	Consumers   map[string]Consumer `json:"consumers,omitempty"` // by unit
@@ -76,8 +76,8 @@ func (r *Record) AddRevision(now time.Time) {
 	r.Revisions[r.Latest] = Revision{Created: now}
 }
 
-// DropRevision undoes AddRevision, before the newest revision was stored. Units that track this revision then
-// track the revision before it.
+// DropRevision removes the newest revision, which must not be in the store yet. Its number becomes free again.
+// Units that track this revision then track the revision before it. Updated stays as it is.
 func (r *Record) DropRevision() {
 	delete(r.Revisions, r.Latest)
 	r.Latest--
@@ -89,7 +89,8 @@ func (r *Record) DropRevision() {
 	}
 }
 
-// SetExpiry sets when the newest revision expires. It does nothing if that revision was removed.
+// SetExpiry sets when the newest revision expires, which is also when secret-expired becomes due for it. It
+// does nothing if that revision was removed.
 func (r *Record) SetExpiry(at time.Time) {
 	rev, exists := r.Revisions[r.Latest]
 	if !exists {
@@ -122,7 +123,9 @@ func (r *Record) Track(unit string, revision int, label string) {
 	}
 }
 
-// AddGrant adds a grant. A grant to a whole service replaces the grants to its units in that relation.
+// AddGrant adds a grant. A grant to a whole service replaces the grants to its units in that relation, or in
+// all relations if g.Relation is NoRelation. AddGrant does not add a grant to a unit whose whole service has
+// one in that relation.
 func (r *Record) AddGrant(g Grant) {
 	r.RemoveGrants(g)
 	wider := Grant{Relation: g.Relation, Service: g.Service}

@@ -60,7 +60,8 @@ func (s *Status) merge(read Status, units []string) {
 }
 
 // replaceEntry copies the named entry from the second map to the first. If the second map has no such entry,
-// it deletes the entry in the first.
+// it deletes the entry in the first. It does nothing if the first map is nil, as for a service that the
+// status does not have.
 func replaceEntry[T any](to, from map[string]T, name string) {
 	if entry, ok := from[name]; ok && to != nil {
 		to[name] = entry

@@ -15,7 +15,7 @@ import (
 // Globs maps patterns of names, as for [path.Match], to whether they have matched a name.
 type Globs map[string]bool
 
-// NewGlobs returns Globs for the patterns.
+// NewGlobs returns Globs for the patterns, none of which has matched a name yet.
 func NewGlobs(patterns []string) Globs {
 	g := Globs{}
 	for _, p := range patterns {
@@ -27,6 +27,7 @@ func NewGlobs(patterns []string) Globs {
 // Match reports whether a pattern matches the name. It records all patterns that match.
 func (g Globs) Match(name string) (matches bool) {
 	for pattern := range g {
+		// An invalid pattern matches nothing.
 		if ok, _ := path.Match(pattern, name); ok {
 			g[pattern] = true
 			matches = true

@@ -15,7 +15,8 @@ type advisory struct {
 	fixed map[int]int // the first fixed patch release, by minor release of etcd 3
 }
 
-// roleAdvisories returns the advisories about faults that make etcd's roles ineffective.
+// roleAdvisories returns the advisories about faults that make etcd's roles ineffective. {4: 42} means that
+// 3.4.42 is the first release of etcd 3.4 without the fault.
 func roleAdvisories() []advisory {
 	return []advisory{
 		// Nested transactions are not checked.

@@ -138,7 +138,8 @@ func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []c
 }
 
 // tombstonesComplete returns comparisons that hold only if each key that was deleted after the revision still
-// has a tombstone. They compare the swept revision, and the presence of the leased keys.
+// has a tombstone. leased are etcd's keys that were under a lease at the revision. All of them must still
+// exist.
 func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp {
 	// No tombstone that was written after the revision was swept.
 	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(revision+1))}

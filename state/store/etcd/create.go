@@ -44,7 +44,8 @@ func Create(ctx context.Context, url string) error {
 	return nil
 }
 
-// withConnection calls f with a handle for the store, and closes the handle afterwards.
+// withConnection calls f with a handle for the store, and closes the handle afterwards. openTimeout limits
+// the connection and f together.
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

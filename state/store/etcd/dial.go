@@ -77,8 +77,9 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 	return client, nil
 }
 
-// dialOptions returns options that make gRPC dial an unreachable member at least every two seconds. By default
-// gRPC's delays grow to two minutes, so that agents would reconnect late after a long outage.
+// dialOptions returns options that make gRPC wait for less than three seconds between two attempts to dial an
+// unreachable member. By default the delays grow to two minutes, so that agents would reconnect late after a
+// long outage.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff: backoff.Config{
@@ -222,8 +223,8 @@ func (a *authenticator) intercept(
 	return err
 }
 
-// activeRefusal returns the error of the last login if the password must not be tried again yet. Otherwise it
-// returns nil.
+// activeRefusal returns etcd's refusal of the password if the password must not be tried again yet. Otherwise
+// it returns nil.
 func (a *authenticator) activeRefusal(password string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -307,7 +308,8 @@ type tlsReloader struct {
 	lastWarning string // the last logged error; empty after a success
 }
 
-// ClientHandshake does a TLS handshake with the certificates that the files have now.
+// ClientHandshake does a TLS handshake with the certificates that the files have now. If it cannot use the
+// files, it uses their last usable content.
 func (r reloadingCredentials) ClientHandshake(
 	ctx context.Context,
 	authority string,

@@ -71,8 +71,8 @@ type db struct {
 // openTimeout limits Open and Create, in addition to their contexts.
 const openTimeout = 10 * time.Second
 
-// Open opens the store at the URL. It returns ErrNoStore if Create was not called for the URL before. If no
-// member answers, it fails within ten seconds, or at the context's deadline if that is sooner.
+// Open opens the store at the URL. It returns ErrNoStore if there is no store. If no member answers, it fails
+// within ten seconds, or at the context's deadline if that is sooner.
 //
 //	etcd://h1:2379,h2:2379/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE
 //	etcd+unix:///run/etcd.sock,/run/other.sock?prefix=/prefix&user=NAME&password-file=FILE

@@ -100,6 +100,7 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 // hedgeDelay returns how long hedgeRead waits for an answer to its first call before it makes a second call.
 func (d *db) hedgeDelay() time.Duration {
 	delay := minHedgeDelay
+	// If a read has just needed a second member, the next reads may also need one.
 	if time.Since(time.Unix(0, d.lastHedge.Load())) < eagerHedgeWindow {
 		delay = eagerHedgeDelay
 	}
@@ -138,8 +139,9 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 	}
 }
 
-// retryUnknownToken calls f again only if a member does not know the login's token, since such a member has
-// not carried out the call. retryUnknownToken is for calls that must not be repeated after other errors.
+// retryUnknownToken calls f again only if a member does not know the login's token, for at most callTimeout.
+// Such a member has not carried out the call. retryUnknownToken is for calls that must not be repeated after
+// other errors.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -206,6 +208,8 @@ func (d *db) waitReady(ctx context.Context) error {
 	if d.client.ActiveConnection().GetState() == connectivity.Ready {
 		return nil
 	}
+
+	// A read can be repeated until a member answers, for at most callTimeout.
 	_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
 	return err
 }

@@ -137,7 +137,7 @@ func (m *watchMux) endEpoch() {
 }
 
 // probeRevision reads until etcd answers, so that observeResponse sees whether etcd's history was replaced.
-// It returns an error only if ctx or the handle ends.
+// It returns an error only if ctx is done, the handle is closed, or the store is gone.
 func (d *db) probeRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
 		_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
@@ -178,8 +178,9 @@ type sweeper struct {
 	lastRound    time.Time // when the previous round began
 }
 
-// Sweep deletes the tombstones that existed at the previous call, if there are more than
-// maxUnsweptTombstones. It does nothing if the previous call was less than sweepInterval ago.
+// Sweep does a round, which deletes the tombstones that existed in the previous round, if there are more than
+// maxUnsweptTombstones in total. The first round of an epoch deletes none. Sweep does nothing if the previous
+// round was less than sweepInterval ago.
 func (d *db) Sweep(ctx context.Context) error {
 	d.sweeper.mu.Lock()
 	defer d.sweeper.mu.Unlock()

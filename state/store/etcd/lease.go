@@ -74,7 +74,8 @@ func (d *db) grantLease(
 	return store.LeaseID(resp.ID), requested, nil
 }
 
-// RevokeLease ends the lease. It repeats the request until a member answers.
+// RevokeLease ends the lease. It repeats the request until a member answers, for at most callTimeout. It
+// returns nil if etcd no longer has the lease.
 func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, clientv3.LeaseID(id))

@@ -85,14 +85,15 @@ type prefetch struct {
 	isList bool
 }
 
-// op returns the read at the revision. If revision is 0, it reads at the newest revision.
+// op returns the read at the revision, or at the newest revision if revision is 0. It reads at most
+// firstPageKeys keys of a list.
 func (p prefetch) op(d *db, revision int64) clientv3.Op {
 	if !p.isList {
 		return clientv3.OpGet(d.keys.encodeKey(p.name), clientv3.WithRev(revision))
 	}
-	span := d.keys.prefixRange(p.name)
-	return clientv3.OpGet(span.begin,
-		clientv3.WithRange(span.end), clientv3.WithLimit(firstPageKeys), clientv3.WithRev(revision))
+	keys := d.keys.prefixRange(p.name)
+	return clientv3.OpGet(keys.begin,
+		clientv3.WithRange(keys.end), clientv3.WithLimit(firstPageKeys), clientv3.WithRev(revision))
 }
 
 // prefetchTogether does the reads in one request, and keeps their results for Get and List. If they are the

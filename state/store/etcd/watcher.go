@@ -74,7 +74,8 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// popBatch takes the first batch from the queue. If the queue is empty, it returns the watcher's error.
+// popBatch takes the first batch from the queue. If the queue is empty, ok is false, and err is the watcher's
+// error, or nil if the watcher has not failed.
 func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +176,8 @@ func (w *watcher) finishReplay() {
 	w.Wake()
 }
 
-// fail makes Next return the error, after the batches that are already in the queue.
+// fail makes Next return the error, after the batches that are already in the queue. It drops the batches
+// that wait for the end of a replay.
 func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,13 +284,14 @@ func hasKeys(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 // watchCreated requests a progress report from etcd, since there may be no changes to deliver.
 func (r *replay) watchCreated(id, revision int64) { r.stream.requestProgress() }
 
-// commitComplete delivers a commit to the watcher, unless it is outside the replay.
-func (r *replay) commitComplete(g commitEvents) {
-	if r.finished || g.revision <= r.position || g.revision > r.until {
+// commitComplete delivers a commit to the watcher, unless the replay has finished or has delivered the commit
+// before, or the commit is after the replay's end.
+func (r *replay) commitComplete(c commitEvents) {
+	if r.finished || c.revision <= r.position || c.revision > r.until {
 		return
 	}
-	r.w.pushReplayed(r.w.d.toBatch(g))
-	r.position = g.revision
+	r.w.pushReplayed(r.w.d.toBatch(c))
+	r.position = c.revision
 }
 
 // progressReached records that all changes up to the revision were delivered. Once r.until is reached, it

@@ -247,7 +247,8 @@ func (d *db) toBatch(c commitEvents) store.Batch {
 	return b
 }
 
-// progressReached records that all changes up to the revision were delivered.
+// progressReached records that all changes up to the revision were delivered. It ignores a stream whose epoch
+// has ended.
 func (m *watchMux) progressReached(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -76,7 +76,7 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	return changes, nil
 }
 
-// scalarText returns the text of a scalar as it is written. It decodes a !!binary scalar.
+// scalarText returns a scalar as text. It keeps a number or a boolean as it is written, and decodes a !!binary scalar.
 func scalarText(node *yaml.Node) (text string, err error) {
 	if node.Tag != "!!binary" {
 		return node.Value, nil

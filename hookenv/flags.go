@@ -129,7 +129,8 @@ func (f *FlagSet) parse(argv []string) error {
 }
 
 // parseLong parses the long option arg, such as "--xyz" or "--xyz=v". argv has the arguments after arg, the first of
-// which can be the option's value. It returns the arguments after the value.
+// which can be the option's value. It returns the arguments after the value. For an option that the
+// tool does not have, it returns argv unchanged.
 func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(arg[2:], "=")
 	opt, ok := f.findOption(name)

@@ -104,7 +104,8 @@ func (inv *Invocation) run(ctx context.Context) error {
 	return runner(ctx, inv)
 }
 
-// makeResult returns the result of a call that has ended with this error, or nil.
+// makeResult returns the result of a call that has ended with err, or successfully if err is nil. After an error, the
+// result's stderr ends with the error.
 func (inv *Invocation) makeResult(err error) Result {
 	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.outputPath}
 	if err == nil {

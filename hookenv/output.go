@@ -49,8 +49,8 @@ func (f *FlagSet) AddFormat(formats ...string) {
 	})
 }
 
-// Print writes a value to stdout in the requested format. The value is nil, a string, a list of strings, a boolean, a
-// number or a dictionary. A [json.Number] is printed as it was written.
+// Print writes a value to stdout in the requested format. The value is nil, a string, a boolean, a number, a list or
+// a dictionary. A [json.Number] is printed as it was written.
 func (inv *Invocation) Print(value any) error {
 	text, err := renderValue(inv.FormatFor(value), value)
 	if err != nil {
@@ -68,8 +68,8 @@ func (inv *Invocation) PrintResult(value any, err error) error {
 	return inv.Print(value)
 }
 
-// FormatFor returns the format for printing the value: the requested one, or the tool's default. The
-// classic dialect prints a dictionary as JSON by default.
+// FormatFor returns the format for printing the value: the requested one, or the tool's default. If
+// there is neither, it returns JSON for a dictionary in the classic dialect, and otherwise smart.
 func (inv *Invocation) FormatFor(value any) string {
 	if inv.Format != "" {
 		return inv.Format
@@ -131,7 +131,8 @@ func renderSmart(value any) ([]byte, error) {
 	return []byte(text + "\n"), nil
 }
 
-// renderJSON returns the value as one line of JSON. It escapes "<", ">" and "&", as Juju does.
+// renderJSON returns the value as one line of JSON. It escapes "<", ">" and "&", as Juju does. It returns an
+// error if a text in the value is not UTF-8.
 func renderJSON(value any) ([]byte, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -271,7 +272,7 @@ func yamlValue(value any) any {
 // also quoted if it contains a harmful character.
 type yamlText string
 
-// MarshalYAML implements yaml.Marshaler.
+// MarshalYAML implements yaml.Marshaler. It puts the texts that [yamlText] describes into double quotes.
 func (t yamlText) MarshalYAML() (any, error) {
 	s := string(t)
 	if s == "<<" || strings.ContainsFunc(s, isHarmful) || isMisreadBlock(s) {

@@ -90,7 +90,8 @@ func (t Tool) CheckWords(argv []string) (args []string, _ error) {
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
 }
 
-// checkFirst calls CheckFirst with the first argument, unless the argument is missing or unknown.
+// checkFirst calls CheckFirst, if the tool has it, with the first argument. It accepts a missing argument, and an empty
+// one, which stands for a word that is not known yet.
 func (t Tool) checkFirst(args []string) error {
 	if t.CheckFirst == nil || len(args) == 0 || args[0] == "" {
 		return nil

@@ -80,9 +80,9 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	return f, nil
 }
 
-// withRelation returns the hook of a command with the relation in which the command runs. If there is none, it
-// returns h unchanged. Only the command's process sees that relation. The operation in flight is recorded without
-// the relation, so that a failed command does not put the relation into an error state.
+// withRelation returns h, the hook of a command, with the relation in which the command runs. If the command runs
+// in no relation, it returns h unchanged. Only the command's process sees that relation. The operation in flight is
+// recorded without the relation, so that a failed command does not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -251,13 +251,14 @@ func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, hold
 		return nil, ""
 	}
 
+	// If the operator has named the hook, the session opens even if the charm does not have the hook.
 	return &hookexec.Debug{Socket: d.Socket, Always: named, Owner: d.Owner}, d.String()
 }
 
-// isOperators reports whether the directory of a debug session still belongs to the session's operator. If
+// belongsToOperator reports whether the directory of a debug session still belongs to the session's operator. If
 // the directory was removed, another user could create a directory with the same name in /tmp. Without this
 // check, that user's tmux would then run the hooks.
-func isOperators(d hookexec.Debug) bool {
+func belongsToOperator(d hookexec.Debug) bool {
 	if d.Owner == nil {
 		return true // an older binary has recorded no owner
 	}
@@ -284,7 +285,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	tmuxCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	hasSession := exec.CommandContext(tmuxCtx, "tmux", "-S", d.Socket, "has-session", "-t", actions.DebugSession)
-	if isOperators(*d) && hasSession.Run() == nil {
+	if belongsToOperator(*d) && hasSession.Run() == nil {
 		return
 	}
 
@@ -294,7 +295,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 
 	// Another user can own the directory now, or it may not be one that juju debug-hooks has created.
 	dir := filepath.Dir(d.Socket)
-	if isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
+	if belongsToOperator(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // the hook can run even if the directory stays
 	}
 	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return actions.ClearDebug(tx, u.Unit, d.Socket) })

@@ -48,7 +48,7 @@ func (l *lastError) get() string {
 // closing brace, or the markers in a traceback. It returns an empty string if no line contains a letter.
 func lastTelling(text string) string {
 	for text != "" {
-		newline := strings.LastIndexByte(text, '\n') // -1 before the first line
+		newline := strings.LastIndexByte(text, '\n') // -1 if only the first line is left
 		line := strings.TrimSpace(text[newline+1:])
 		if strings.ContainsFunc(line, unicode.IsLetter) {
 			return state.Truncate(line, maxStderr)

@@ -179,13 +179,14 @@ func (u *uniter) commitSuccess(
 	return changes, next, err
 }
 
-// seenVersion returns the newest version of the hook's subject that the hook may have seen. A hook tool may
-// have read a newer version than the one with which the hook began.
+// seenVersion returns the newest version of the hook's subject that the hook is known to have seen. The subject is
+// that of [subjectVersion]. A hook tool may have read a newer version than the one with which the hook began.
 func (r *runningHook) seenVersion() int64 {
 	switch {
 	case r.op.Hook.Kind == hook.LeaderSettingsChanged:
 		return max(r.op.Version, r.ctx.SeenLeaderSettings())
 	case r.op.Hook.Kind == hook.Install || r.op.Hook.Kind == hook.UpgradeCharm:
+		// The context does not note which resources the tools have read.
 		return r.op.Version
 	case r.op.Hook.Relation == state.NoRelation:
 		return max(r.op.Version, r.ctx.SeenConfig())
@@ -383,13 +384,13 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		w.State = errorState
 		w.Failure = failureAfter(w.Failure)
 		w.Failure.Charm = w.Charm
-		// If an operator resolves the failure, only a newer version makes the hook run again.
+		// Once an operator has resolved the failure, the same version must not make a hook due again.
 		noteSeenVersion(w, op)
 	})
 }
 
-// noteSeenVersion records the version of the failed hook's subject that the hook has seen. So if an operator
-// resolves the failure, only a newer version makes the hook run again.
+// noteSeenVersion records with which version of the configuration, the leader's settings or the resources the
+// failed hook began. It does nothing for hooks that concern none of them.
 func noteSeenVersion(w *state.Workflow, op state.Op) {
 	switch op.Hook.Kind {
 	case hook.ConfigChanged:

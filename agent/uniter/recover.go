@@ -241,14 +241,14 @@ func readStorages(v *state.View, unit string) (all []state.Storage, environment 
 	return all, env.Name, err
 }
 
-// describeMissing returns the description of a difference, extended by the ids of the storage whose
-// directories are missing. differs can be empty.
-func describeMissing(differs string, missing []string) string {
+// describeMissing adds to the description of a difference, which can be empty, that the directories of storage are
+// missing. missing contains the ids of that storage.
+func describeMissing(difference string, missing []string) string {
 	text := "the directory of its storage " + strings.Join(missing, ", ") + " is not there"
-	if differs == "" {
+	if difference == "" {
 		return text
 	}
-	return differs + ", and " + text
+	return difference + ", and " + text
 }
 
 // knownRuns holds the ids of all runs of hooks, actions and commands in a unit's records, and the unit's charm.
@@ -293,8 +293,8 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-// addEnded adds a run that has ended at the given time. It also sets last and lastEnd, unless a run that was
-// added before has ended later.
+// addEnded adds a run that has ended at the given time, or an action in flight with a zero time. It also sets last
+// and lastEnd, unless a run that was added before has ended later.
 func (k *knownRuns) addEnded(id string, end time.Time) {
 	k.ended[id] = true
 	if !end.Before(k.lastEnd) {

@@ -102,6 +102,7 @@ func isOwnKey(unit, key string) bool {
 // noteDecided keeps the set.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
 	_, isEnqueue := next.(decide.Enqueue)
+	// With snap.Queued, NextTogether has combined an Enqueue with the hook that follows it.
 	foundArrivals := isEnqueue || snap.Queued != nil
 	if !foundArrivals && snap.IsQueueOpen() {
 		c.snap.Uncompared = decide.Members{}

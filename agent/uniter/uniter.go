@@ -126,8 +126,8 @@ func Run(ctx context.Context, o Options) error {
 	return u.run(ctx)
 }
 
-// close closes everything that Run has opened, users before the resources that they use. After a panic it
-// also kills the hook in flight.
+// close closes everything that Run has opened, except the locks of the unit's directory. It closes users before
+// the resources that they use. After a panic it also kills the hook in flight.
 func (u *uniter) close() {
 	u.killHook()
 	u.watch.Close()
@@ -217,7 +217,8 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	return u.execute(ctx, next, snap)
 }
 
-// updateCandidacy makes the unit a candidate for the leadership of its service. A dead unit cannot lead.
+// updateCandidacy makes the unit a candidate for the leadership of its service. A unit that is being removed does
+// not stay, so it leads only until another unit can take over. A dead unit cannot lead, and is withdrawn.
 func (u *uniter) updateCandidacy(life state.Life) {
 	if life == state.Dead {
 		u.Withdraw()
@@ -228,7 +229,7 @@ func (u *uniter) updateCandidacy(life state.Life) {
 	u.Nominate(stays)
 }
 
-// checkSecretKeys returns an error if the unit has secrets and this process cannot open them.
+// checkSecretKeys returns an error if the unit reads or manages secrets, and this process cannot open them.
 func (u *uniter) checkSecretKeys(ctx context.Context) error {
 	if len(u.cache.snap.Secrets.Records) == 0 {
 		return nil
@@ -288,7 +289,7 @@ func (u *uniter) beginTurn() (canBegin bool, err error) {
 	return true, nil
 }
 
-// endTurn releases hookLock, so that a backup of the unit's storage can take it.
+// endTurn releases hookLock, if the unit holds it, so that a backup of the unit's storage can take it.
 func (u *uniter) endTurn() {
 	if u.turnBegan.IsZero() {
 		return

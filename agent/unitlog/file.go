@@ -64,7 +64,8 @@ func (f *logFile) write(l logs.Line) error {
 	return err
 }
 
-// formatLine returns a message as it is written to the file. The result can have several lines.
+// formatLine returns a message as it is written to the file: without secrets, and with the message's time, level
+// and hook before each of its lines.
 func formatLine(l logs.Line) string {
 	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, text.Escape(l.Hook))
 

@@ -46,7 +46,8 @@ func (s *Sender) Close() {
 	s.wg.Wait()
 }
 
-// addLog adds a log with unsent lines, and starts the sender's goroutine if it is not running.
+// addLog adds a log with unsent lines, and starts the sender's goroutine if it is not running. It starts no
+// goroutine once the sender is closed or the store is gone.
 func (s *Sender) addLog(l *Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

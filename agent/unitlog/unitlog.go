@@ -121,7 +121,7 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.hookEnded = true
-	l.privateKey = text.KeyBlock{}
+	l.privateKey = text.KeyBlock{} // the next hook does not continue a private key of this hook
 	if len(l.pending) > 0 && l.urgent {
 		l.sender.wake()
 	}
@@ -135,7 +135,7 @@ func (l *Log) batch() []logs.Line {
 	return l.pending[:len(l.pending):len(l.pending)]
 }
 
-// discard removes the first n pending lines, and returns their size in bytes.
+// discard removes the first n pending lines, and returns their size in bytes, as [lineSize] counts it.
 func (l *Log) discard(n int) (bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

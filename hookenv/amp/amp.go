@@ -29,7 +29,8 @@ func Append(dst []byte, key, value string) []byte {
 // End appends the end of a box to dst.
 func End(dst []byte) []byte { return append(dst, 0, 0) }
 
-// appendPair appends a key and its value, each preceded by its length in two bytes.
+// appendPair appends a key and its value, each preceded by its length in two bytes. It panics if the key is empty or
+// longer than MaxKey. The value must not be longer than MaxValue.
 func appendPair(dst []byte, key, value string) []byte {
 	if key == "" || len(key) > MaxKey {
 		panic("internal error: invalid AMP key: " + strconv.Quote(key))

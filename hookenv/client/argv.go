@@ -46,7 +46,8 @@ func cutByte(s string, separator byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// baseName does what filepath.Base does. The package comment says why filepath is not imported.
+// baseName returns the part of the path after its last slash, or the whole path if it has no slash. The package comment
+// says why filepath is not imported.
 func baseName(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {
@@ -152,8 +153,9 @@ func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 	}
 }
 
-// bufferSize returns the size of the buffer for reading a descriptor. For a file it is one byte more than the file's
-// size, so that the read at the end of the file fits into the buffer.
+// bufferSize returns the size of the buffer for reading a descriptor. For a regular file it is one byte more than the
+// file's size, so that the read at the end of the file fits into the buffer. The size is limited, since readAll refuses
+// a file with more than wire.MaxFile bytes.
 func bufferSize(fd int) int {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {

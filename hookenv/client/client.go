@@ -81,7 +81,7 @@ func continueConversation(begun early.Conversation, id string) int {
 func encodeRequest(argv []string, id string) []byte {
 	cwd, _ := syscall.Getwd() // fails if the directory is gone; the agent only logs it
 	box := amp.Append(nil, wire.KeyCommand, wire.CommandTool)
-	box = amp.Append(box, wire.KeyAsk, "1")
+	box = amp.Append(box, wire.KeyAsk, "1") // the request's id; the client sends one request at a time
 	box = amp.Append(box, wire.KeyClientID, id)
 	box = amp.Append(box, wire.KeyArgv, joinArgs(argv))
 	box = amp.Append(box, wire.KeyDirectory, cwd)

@@ -85,7 +85,8 @@ type answer struct {
 
 // addPair stores a pair of the answer, or writes it if it is a part of stdout.
 func (a *answer) addPair(key, value []byte) {
-	if first, _, _ := cutByte(string(key), '.'); first != wire.KeyStdout {
+	// The later chunks of stdout have the keys stdout.1, stdout.2 and so on.
+	if name, _, _ := cutByte(string(key), '.'); name != wire.KeyStdout {
 		a.box[string(key)] = string(value)
 		return
 	}
@@ -127,9 +128,9 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// writePart writes a part of the tool's output. If that fails, it sets a.problem, and later parts are dropped. If the
-// reader has closed the pipe, as head does in "relation-get | head -1", that is not a problem, and the tool's exit
-// code remains the same.
+// writePart writes a part of the tool's output, without the bytes that the early client has already printed. If that
+// fails, it sets a.problem, and later parts are dropped. If the reader has closed the pipe, as head does in
+// "relation-get | head -1", that is not a problem, and the tool's exit code remains the same.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return

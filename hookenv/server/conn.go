@@ -111,7 +111,7 @@ func (c *conn) readChunk(ctx context.Context, deadline time.Time) error {
 	return err
 }
 
-// writeBox sends a box. It returns an error if the client does not read the box within writeTimeout.
+// writeBox sends a box. It returns an error if it cannot write all of the box within writeTimeout.
 func (c *conn) writeBox(box []byte) error {
 	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)); err != nil {
 		return err

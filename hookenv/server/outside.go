@@ -67,7 +67,8 @@ func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// answerOutside returns the answer to a request from outside of hooks, or a refusal.
+// answerOutside returns the answer to a request from outside of hooks, or a refusal. It panics for a command that
+// isFromOutside does not accept.
 func (s *Server) answerOutside(ctx context.Context, command string, box amp.Box) ([]pair, *refusal) {
 	switch command {
 	case wire.CommandIdentify:

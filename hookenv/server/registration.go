@@ -31,7 +31,7 @@ func (r *registration) beginCall() bool {
 	return true
 }
 
-// end cancels all calls of the hook, and waits until they have ended.
+// end lets no new calls of the hook begin, cancels the running calls, and waits until they have ended.
 func (r *registration) end() {
 	r.mu.Lock()
 	r.ended = true

@@ -140,8 +140,8 @@ func (s *Server) Register(clientID string, hook hookapi.Hook) {
 	s.hooks[clientID] = &registration{hook: hook, ctx: ctx, cancel: cancel}
 }
 
-// Unregister ends a client id. It cancels the hook's running calls, and their clients get the error "hook context
-// gone". When Unregister returns, no call uses the hook any longer. Unregister ignores an unknown id.
+// Unregister ends a client id. It cancels the hook's running calls. If such a call then fails, its client gets the error
+// "hook context gone". When Unregister returns, no call uses the hook any longer. Unregister ignores an unknown id.
 func (s *Server) Unregister(clientID string) {
 	s.mu.Lock()
 	r := s.hooks[clientID]
@@ -181,7 +181,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// stopListening closes the listener. It removes the socket, unless the path now has a different file.
+// stopListening ends the server's context and closes the listener. It removes the socket, unless a different file is
+// now at the path.
 func (s *Server) stopListening() error {
 	s.cancel()
 	isOwn := s.ownsSocket()

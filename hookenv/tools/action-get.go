@@ -28,7 +28,7 @@ func printParameters(ctx context.Context, inv *hookenv.Invocation) error {
 // followKeys returns the value at a path of keys in nested dictionaries, or nil if there is none.
 func followKeys(value any, keys []string) any {
 	for _, key := range keys {
-		dictionary, _ := value.(map[string]any)
+		dictionary, _ := value.(map[string]any) // nil, and so without keys, if the value is not a dictionary
 		value = dictionary[key]
 	}
 	return value

@@ -13,7 +13,7 @@ func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
 	return printGoals
 }
 
-// printGoals prints the units and relations that the model will have.
+// printGoals prints the units and relations that the local unit's service has or will have.
 func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 	goals, err := inv.Hook.Goals(ctx)
 	if err != nil {
@@ -31,11 +31,11 @@ func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 func goalDictionary(goals map[string]hookapi.Goal) map[string]any {
 	described := map[string]any{}
 	for name, goal := range goals {
-		members := map[string]any{"status": goal.Status}
+		fields := map[string]any{"status": goal.Status}
 		if !goal.Since.IsZero() {
-			members["since"] = goal.Since.UTC().Format("2006-01-02 15:04:05Z")
+			fields["since"] = goal.Since.UTC().Format("2006-01-02 15:04:05Z")
 		}
-		described[name] = members
+		described[name] = fields
 	}
 
 	return described

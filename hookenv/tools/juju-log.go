@@ -26,7 +26,7 @@ type jujuLogger struct {
 	debug         bool
 }
 
-// run writes the arguments to the unit's log.
+// run logs the arguments as one message. For an unknown level it first logs a warning, and then uses INFO.
 func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	inv.DeprecateFormat(l.format)
 	level, known := l.parseLevel()

@@ -49,7 +49,9 @@ func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error 
 	return inv.PrintResult(g.selectValues(inv, binding, network))
 }
 
-// bindingArgument returns the endpoint that the first argument names.
+// bindingArgument returns the endpoint that the first argument names. The tool's Check has made sure that there is an
+// argument. bindingArgument returns a usage error if it is empty, if there are more arguments, or if there is no local
+// unit.
 func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error) {
 	if inv.Args[0] == "" {
 		return "", hookenv.UsageErrorf("no binding name specified")
@@ -57,8 +59,11 @@ func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error)
 	if err := inv.LimitArgs(1); err != nil {
 		return "", err
 	}
+	if err := inv.RequireLocalUnit(); err != nil {
+		return "", err
+	}
 
-	return inv.Args[0], inv.RequireLocalUnit()
+	return inv.Args[0], nil
 }
 
 // namedRelation returns the id of the relation in option -r, or [hookapi.NoRelation]. It does not use the hook's own
@@ -71,7 +76,7 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocati
 		return 0, err
 	}
 
-	return g.resolveRelation(ctx, inv, "")
+	return g.resolveRelation(ctx, inv, "") // a name is interpreted from the side of the local unit
 }
 
 // selectValues returns the values that the options select. It returns a single value unchanged, and several

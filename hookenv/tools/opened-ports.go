@@ -48,8 +48,8 @@ func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 	return lines
 }
 
-// joinEndpoints returns the sorted names, joined by commas. It returns only "*" if that is one of the names, since it
-// stands for all endpoints.
+// joinEndpoints sorts the names, and returns them joined by commas. If one of the names is "*", which stands for all
+// endpoints, it returns only that.
 func joinEndpoints(names []string) string {
 	if slices.Contains(names, "*") {
 		return "*"

@@ -46,7 +46,7 @@ func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 }
 
 // CheckCall returns the arguments of a call without options, or the error with which the tool would refuse the call, as
-// [hookenv.Tool.CheckWords] does. argv includes the tool's name.
+// [hookenv.Tool.CheckWords] does. argv begins with the tool's name, which cannot be a path.
 func CheckCall(argv []string) (args []string, _ error) {
 	tool, ok := findTool(argv[0])
 	if !ok {

@@ -124,12 +124,13 @@ func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 	if !isUnit(name) && !isService(name) {
 		return hookenv.UsageErrorf("invalid unit name %q", name)
 	}
-	_, err := h.RelationIDs(ctx, name)
+	_, err := h.RelationIDs(ctx, name) // only to find out whether the name exists
 	return rewordUnknown(err, name)
 }
 
-// isSingle reports whether the call lists one relation, named or implied. Otherwise it lists all relations of
-// the viewer.
+// isSingle reports whether the call is about one relation: the one that it names or, if it lists units or services
+// without a filter, the hook's own. It ignores wantsAdjacency, for which a call that names no relation lists all
+// relations of the viewer.
 func (l *relationLister) isSingle() bool {
 	if l.option != "" {
 		return true

@@ -55,6 +55,7 @@ func begin(stack unsafe.Pointer) {
 //
 //go:nosplit
 func findVariable(stack unsafe.Pointer, argc int, name string) string {
+	// The environment follows argc, the arguments and nil.
 	for i := argc + 2; wordAt(stack, i) != nil; i++ {
 		if variable := wordAt(stack, i); hasPrefix(cString(variable), name) {
 			return cString(unsafe.Add(variable, len(name)))
@@ -91,8 +92,8 @@ func isTool(path string) bool {
 	return next == len(path)
 }
 
-// joinArgs returns the arguments joined with NUL bytes, as the kernel stores them. It returns "" if one of
-// them is an option for the client itself, or if the kernel has not stored them one after the other.
+// joinArgs returns the arguments joined with NUL bytes, as the kernel stores them. It returns "" if one of them begins
+// like an option for the client itself, or if the kernel has not stored them one after the other.
 //
 //go:nosplit
 func joinArgs(stack unsafe.Pointer) string {
@@ -117,7 +118,7 @@ func workingDirectory() string {
 	if n < 2 || received.bytes[0] != '/' {
 		return ""
 	}
-	return received.text(0, n-1)
+	return received.text(0, n-1) // without the NUL byte at the end
 }
 
 // stdinKind returns the kind of file that stdin is. It stores the status of stdin in fileStatus, which sendStdin
@@ -125,7 +126,7 @@ func workingDirectory() string {
 //
 //go:nosplit
 func stdinKind() string {
-	systemCall(syscall.SYS_FSTAT, 0, uintptr(unsafe.Pointer(&fileStatus)), 0, 0, 0, 0)
+	systemCall(syscall.SYS_FSTAT, 0, uintptr(unsafe.Pointer(&fileStatus)), 0, 0, 0, 0) // after an error, Mode remains 0
 	switch kind := fileStatus.Mode & syscall.S_IFMT; {
 	case kind == syscall.S_IFIFO:
 		return wire.StdinFIFO
@@ -137,7 +138,7 @@ func stdinKind() string {
 	return wire.StdinNone
 }
 
-// connect connects to the agent's socket, sets agent to its descriptor, and reports whether it succeeded. It fails if the
+// connect connects to the agent's socket, sets agentFD to its descriptor, and reports whether it succeeded. It fails if the
 // path is empty, abstract or too long. It also fails if one of the first three descriptors is closed, since the socket
 // would get its number, where Go's runtime opens /dev/null.
 //
@@ -157,7 +158,7 @@ func connect(path string) bool {
 		return false
 	}
 
-	agent = fd
+	agentFD = fd
 	return true
 }
 
@@ -165,7 +166,7 @@ func connect(path string) bool {
 //
 //go:nosplit
 func send() bool {
-	n := systemCall(syscall.SYS_SENDTO, uintptr(agent), uintptr(sent.at(0)), uintptr(sent.n), syscall.MSG_NOSIGNAL, 0, 0)
+	n := systemCall(syscall.SYS_SENDTO, uintptr(agentFD), uintptr(sent.at(0)), uintptr(sent.n), syscall.MSG_NOSIGNAL, 0, 0)
 	unsent = max(n, 0)
 	return n == sent.n
 }
@@ -183,7 +184,7 @@ func (b *buffer) readFrom(fd, end int) int {
 //
 //go:nosplit
 func converse(id string) {
-	for received.readFrom(agent, len(received.bytes)) > 0 {
+	for received.readFrom(agentFD, len(received.bytes)) > 0 {
 		switch a := parseAnswer(); {
 		case a.end == 0: // the answer is not complete
 		case a.end != received.n:

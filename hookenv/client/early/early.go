@@ -58,7 +58,7 @@ type Conversation struct {
 
 var (
 	entered               bool // the process began at entry
-	agent                 int  // the descriptor of the connection; 0 if there is none
+	agentFD               int  // the descriptor of the connection; 0 if there is none
 	sent, received, stdin buffer
 	unsent                int // where the unsent part of the request begins in sent
 	printed               int // how many bytes of the answer were printed
@@ -78,12 +78,12 @@ func Entered() bool { return entered }
 // refer to this package's memory.
 func TakeOver() (c Conversation, ok bool) {
 	return Conversation{
-		FD:       agent,
+		FD:       agentFD,
 		Unsent:   sent.bytes[unsent:sent.n],
 		Received: received.bytes[:received.n],
 		Printed:  printed,
 		Ahead:    stdin.bytes[:stdin.n],
-	}, agent > 0
+	}, agentFD > 0
 }
 
 // wordAt returns a word of the initial stack, which contains argc, the arguments, nil, the environment and nil.
@@ -138,7 +138,8 @@ func (b *buffer) text(i, n int) string    { return stringAt(b.at(i), n) }
 //go:nosplit
 func (b *buffer) addPair(key, value string) { b.addText(key); b.addText(value) }
 
-// addText adds the length of a text, and the text. If the text is too long for one value, it marks the buffer as full.
+// addText adds the length of a text, and the text. If the text is too long for one value, it
+// only marks the buffer as full.
 //
 //go:nosplit
 func (b *buffer) addText(s string) {
@@ -163,8 +164,8 @@ func (b *buffer) addByte(c byte) {
 	}
 }
 
-// pairAt returns a pair and the offset of its end. end is 0 if the pair was not received completely, and -1 if it is
-// malformed.
+// pairAt returns a pair and the offset of its end. At the end of a box the key is empty, and there is no value. end is 0
+// if the pair was not received completely, and -1 if it is malformed.
 //
 //go:nosplit
 func (b *buffer) pairAt(at int) (key, value string, end int) {

@@ -169,7 +169,8 @@ func (tx *Tx) KeepStorage(id string) error {
 }
 
 // ReattachStorage gives a storage to its unit again, with a storage-attached hook. The agent creates the
-// storage's directory if it is missing. ReattachStorage does nothing for a storage without a unit.
+// storage's directory if it is missing. ReattachStorage does nothing for a storage without a unit, and releases a
+// storage that is leaving its unit.
 func (tx *Tx) ReattachStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -177,6 +178,10 @@ func (tx *Tx) ReattachStorage(id string) error {
 	}
 	if s.Unit == "" {
 		return nil
+	}
+	// An operator has detached or removed the storage. Its content is gone, so the storage-detaching hook cannot run.
+	if s.isLeaving() {
+		return tx.ReleaseStorage(id)
 	}
 	return tx.attachAgain(s)
 }

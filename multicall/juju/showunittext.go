@@ -114,8 +114,8 @@ func sinceText(since time.Time) string {
 	}
 
 	ago := ""
-	if time.Since(since) < 24*time.Hour {
-		ago = " (" + formatAgo(since, time.Now()) + " ago)"
+	if age := max(0, time.Since(since)); age < 24*time.Hour {
+		ago = " (" + formatAge(age) + " ago)"
 	}
 	return " since " + since.Local().Format(time.DateTime) + ago
 }

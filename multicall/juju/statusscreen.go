@@ -165,17 +165,24 @@ func formatAgo(since, now time.Time) string {
 	switch {
 	case since.IsZero():
 		return ""
-	case ago < time.Minute:
-		return fmt.Sprintf("%ds", ago/time.Second)
-	case ago < time.Hour:
-		return fmt.Sprintf("%dm", ago/time.Minute)
 	case ago < 12*time.Hour || since.Format(time.DateOnly) == now.Format(time.DateOnly):
-		return fmt.Sprintf("%dh", ago/time.Hour)
+		return formatAge(ago)
 	case since.Year() == now.Year():
 		return since.Format("Jan 2")
 	}
 
 	return since.Format(time.DateOnly)
+}
+
+// formatAge returns a duration in whole seconds, minutes or hours, such as "5m".
+func formatAge(age time.Duration) string {
+	switch {
+	case age < time.Minute:
+		return fmt.Sprintf("%ds", age/time.Second)
+	case age < time.Hour:
+		return fmt.Sprintf("%dm", age/time.Minute)
+	}
+	return fmt.Sprintf("%dh", age/time.Hour)
 }
 
 // machinesLine returns one line about all machines. It returns "" if there are none, or if one of them does not

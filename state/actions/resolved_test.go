@@ -146,6 +146,33 @@ func TestResolvedBeforeTheAgentHasLooked(t *testing.T) {
 	}
 }
 
+// TestResolvedKeepsADetachment checks a restored unit whose storage is missing and was detached in the meantime. The
+// answer must not attach the storage again.
+func TestResolvedKeepsADetachment(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.Meta("keeper", "storage: {data: {type: filesystem}, more: {type: filesystem}}"), 1)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		for _, id := range []string{"data/0", "more/1"} {
+			if err := errors.Join(tx.MarkStorageMade(id), tx.SetStorageBound(id, "/old/"+id), tx.EndStorageHook(id, true)); err != nil {
+				return err
+			}
+		}
+		return tx.Keys().Put("units/keeper/0/restored", state.Restored{})
+	})
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return tx.SetRestoredDiffers("keeper/0", "they are not there", []string{"data/0", "more/1"})
+	})
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DetachStorage("data/0") })
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.RemoveStorage("more/1", true) })
+
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := actions.SetResolved(tx, "keeper/0", "", false); return err })
+	for _, s := range statetest.Read(t, st, (*state.View).Storages) {
+		if s.Unit != "" || s.State != state.StorageDetached {
+			t.Errorf("%s is %s at %q", s.ID, s.State, s.Unit)
+		}
+	}
+}
+
 func readMark(t *testing.T, st *state.State) (mark state.Restored, marked bool, err error) {
 	t.Helper()
 	err = st.View(t.Context(), func(v *state.View) error {

@@ -115,7 +115,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints the shell's script.
+// Run prints the completion script for the shell.
 func (c completionCmd) Run(s console.Streams) error {
 	script, err := completionScripts.ReadFile("completion/" + c.Shell)
 	if err != nil {
@@ -150,9 +150,10 @@ func complete(c applet.Call) int {
 
 type versionCmd struct{}
 
-// Run prints the version, the kind of build, and the platform of the binary. It also prints whether the binary contains
-// the early client of hook tools.
+// Run prints the version, the commit, Go's version, and the platform of the binary. It also prints whether the binary
+// contains the early client of hook tools.
 func (versionCmd) Run(s console.Streams) error {
+	// A process begins in the early client if the binary contains it.
 	hasEarlyClient := "no"
 	if early.Entered() {
 		hasEarlyClient = "yes"

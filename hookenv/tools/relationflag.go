@@ -38,7 +38,8 @@ func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 
 func (r *relationFlag) isGivenTwice() bool { return r.byName && r.byID }
 
-// checkRelation returns an error if the call names two relations, no relation or a malformed id. Tools call it before
+// checkRelation returns an error if --relation and --relation-id are both given, if neither an option nor the hook
+// names a relation, or if checkExists refuses the option. relation-get, relation-list and relation-set call it before
 // they check their arguments, so that its error comes first.
 func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocation) error {
 	switch {
@@ -53,8 +54,8 @@ func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocatio
 	return nil
 }
 
-// checkExists returns an error if the option contains an id that no relation has. It accepts all names.
-// resolveRelation later checks names, and whether the caller can use the relation.
+// checkExists returns an error if the option's value is malformed, or if no relation can be read for the number in it.
+// It accepts a name without a number. resolveRelation later checks names, and whether the call can use the relation.
 func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation) error {
 	ref, ok := parseReference(r.value)
 	switch {
@@ -69,8 +70,8 @@ func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation)
 }
 
 // resolveRelation returns the id of the relation in the options or, without such options, of the hook's
-// relation. side is the unit or service from whose side a relation's name is interpreted. An empty side
-// stands for the local unit.
+// relation, which can be [hookapi.NoRelation]. side is the unit or service from whose side a relation's name is
+// interpreted. The call can also use the relations of that side. An empty side stands for the local unit.
 func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocation, side string) (int, error) {
 	if r.option == "" {
 		return inv.Facts.Relation, nil
@@ -79,7 +80,8 @@ func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocat
 	return id, r.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
-// rewordNotFound adds the option to an error about a relation that was not found, in the words of the dialect. It
+// rewordNotFound replaces an error about a relation that was not found, if an option names the relation. In the modern
+// dialect the new error contains the option and its value, and in the classic dialect it is always the same text. It
 // returns other errors, and nil, unchanged.
 func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error {
 	switch {
@@ -154,7 +156,7 @@ func describeRelation(ctx context.Context, h hookapi.Hook, ref reference) (hooka
 }
 
 // inReach reports whether the call can use the relation. It can use the hook's own relation, and the relations of the
-// local unit and of side. Without a local unit and without a side, it can use all relations.
+// local unit's service and of side's service. Without a local unit and without a side, it can use all relations.
 func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 	if r.ID == facts.Relation {
 		return true
@@ -280,7 +282,7 @@ func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 }
 
 // formatRelationID returns the relation's id in the form of the dialect. The modern form contains the relation's name at
-// the end of the service.
+// the end of the service or, if the service is not in the relation, at the first end.
 func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
 	if dialect != hookapi.Modern {
 		return classicPrefix + strconv.Itoa(r.ID)

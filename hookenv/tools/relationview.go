@@ -51,7 +51,7 @@ func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	return sortUnits(units)
 }
 
-// listServices returns the services at the selected ends, sorted and without duplicates.
+// listServices returns the services at the relations' selected ends, sorted and without duplicates.
 func (v relationView) listServices(relations []hookapi.Relation) []string {
 	services := []string{}
 	for _, r := range relations {

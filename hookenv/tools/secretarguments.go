@@ -95,7 +95,8 @@ func addFile(content secret.Content, path string, read func(path string) ([]byte
 }
 
 // takeSecretID removes the first argument, the secret's id in any of its forms, and returns the id. It
-// returns an error if the argument is missing or malformed, or if there is no local unit.
+// returns an error if the argument is missing or malformed. If there is no local unit, it returns the id and
+// an error.
 func takeSecretID(inv *hookenv.Invocation) (id string, err error) {
 	if len(inv.Args) == 0 {
 		return "", hookenv.UsageErrorf("missing secret URI")

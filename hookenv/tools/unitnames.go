@@ -37,6 +37,8 @@ func serviceOf(name string) string {
 // sortUnits sorts units by service and number, removes duplicates, and returns the result. It changes its argument.
 func sortUnits(units []string) []string {
 	slices.SortFunc(units, func(a, b string) int {
+		// Different texts can have the same service and number, such as mysql and mysql/0. The last comparison puts
+		// equal texts side by side, as Compact needs them.
 		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(unitNumber(a), unitNumber(b)),
 			cmp.Compare(a, b))
 	})

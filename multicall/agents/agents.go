@@ -131,7 +131,8 @@ func secretKeeper(s *state.State, e home.Environment) secret.Keeper {
 	return e.SecretKeys()
 }
 
-// endSession closes the session. If the store is unreachable, it leaves the session to expire.
+// endSession closes the session. If it cannot, for example because the store is unreachable, it leaves the session to
+// expire.
 func endSession(ctx context.Context, session *state.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCloseTimeout)
 	defer cancel()

@@ -84,7 +84,8 @@ type wanted struct {
 	machines []string // without machine 0 and dead machines
 }
 
-// runRound creates the sockets that the machines need, and then waits for a change.
+// runRound creates the sockets that the machines need, and removes those of all other machines. Then it waits for a
+// change.
 func (r *gatewayRole) runRound(ctx context.Context) error {
 	w, err := state.Read(ctx, r.state, readWanted)
 	if err != nil {

@@ -153,7 +153,7 @@ func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role
 	return withMovedHint(err)
 }
 
-// Exec replaces this process with the binary, with the same arguments. It returns only if it fails.
+// Exec replaces this process with the binary in s.folder, with the same arguments. It returns only if it fails.
 func (s toolsReexec) Exec() error {
 	path := filepath.Join(s.folder, filepath.Base(os.Args[0]))
 	// The process may have been started as "bijou APPLET", under a different name.

@@ -182,8 +182,9 @@ func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo || h.debug
 }
 
-// WithAttrs returns a handler that records the part of the program to which a logger belongs. The last
-// attribute "part" counts.
+// WithAttrs returns a handler that adds the attributes to each line. The attribute "part" names the part of the
+// program to which the logger belongs, and so decides whether its debug lines are logged. If there are several, the
+// last one counts.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		if a.Key == "part" {

@@ -86,7 +86,7 @@ func outputOf(s *script.State, program string, args ...string) (string, error) {
 	return outputWithin(s.Context(), s, program, args...)
 }
 
-// outputWithin is like outputOf, with a context that can outlast the script's.
+// outputWithin is like outputOf, but its limit is ctx instead of the script's context, which may have ended.
 func outputWithin(ctx context.Context, s *script.State, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = s.Getwd()
@@ -362,8 +362,8 @@ func setSettings(s *script.State, dirs []string, service string, args []string) 
 	return out, err
 }
 
-// leaderDirs returns the directory of the service's leader, which is the only unit that can write the
-// application's settings. It returns none if no unit leads.
+// leaderDirs returns a list with the directory of the service's leader, which is the only unit that can write the
+// application's settings. The list is empty if no unit leads.
 func leaderDirs(s *script.State, service string) []string {
 	return slices.DeleteFunc(unitDirs(service), func(dir string) bool {
 		// A unit that cannot answer does not lead.

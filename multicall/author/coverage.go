@@ -127,10 +127,11 @@ func (r *scriptRun) readCharmName() string {
 	return read.Meta.Name
 }
 
-// runsCharm reports whether the unit runs the charm called name. If the service has no unit any more, it
-// compares the service's name with name.
+// runsCharm reports whether the unit's service runs the charm called name. If it can read the charm of no unit of the
+// service, for example because the units are gone, it compares the service's name with name.
 func runsCharm(unit, name string) bool {
 	service, _, _ := strings.Cut(unit, "/")
+	// The unit itself may be gone, so the charm of any unit of its service counts.
 	for _, dir := range unitDirs(service) {
 		if read, err := charm.ReadDir(filepath.Join(dir, "charm")); err == nil {
 			return read.Meta.Name == name

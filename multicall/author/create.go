@@ -31,7 +31,7 @@ type createCmd struct {
 // relation is a relation of the new charm, as an argument RELATION:INTERFACE.
 type relation struct{ Name, Interface string }
 
-// UnmarshalText parses RELATION:INTERFACE.
+// UnmarshalText parses RELATION:INTERFACE. It returns an error if either name is not valid.
 func (r *relation) UnmarshalText(text []byte) error {
 	var isPair bool
 	r.Name, r.Interface, isPair = strings.Cut(string(text), ":")

@@ -37,14 +37,14 @@ var (
 
 // hookRun is one run of a hook, as far as the log shows it.
 type hookRun struct {
-	unit, hook string
-	begun      time.Time
-	place      string // the last place that a traceback or a shell's message names
-	reason     string // the last line of that traceback or message
-	complaint  string // the last line that the hook wrote to stderr
-	before     string // the last line that the hook wrote to stderr before the traceback
-	frames     []frame
-	inProgram  bool // whether the traceback ends in Python's module that runs programs
+	unit, hook      string
+	begun           time.Time
+	place           string // the last place that a traceback or a shell's message names
+	reason          string // the last line of that traceback or message
+	complaint       string // the last line that the hook wrote to stderr
+	complaintBefore string // the complaint before the traceback
+	frames          []frame
+	inProgram       bool // whether the traceback ends in Python's module that runs programs
 }
 
 // frame is a place in the charm that a traceback names.
@@ -114,8 +114,9 @@ func describeEnds(lines, tools []string, now time.Time, trace traceFunc) (ends [
 	return slices.Compact(ends)
 }
 
-// findCause completes the place and the reason of a run that has failed. The argument hook is the hook of which
-// the agent has logged the failure.
+// findCause completes the place and the reason of a run that has failed. If the hook has printed no place, findCause
+// takes both from trace, and adds the complaint to a reason that it found. The argument hook is the hook of which the
+// agent has logged the failure.
 func (r *hookRun) findCause(hook, failure string, tools []string, trace traceFunc) {
 	if r.place == "" {
 		r.place, r.reason = trace(r.unit, hook, failure)
@@ -140,7 +141,7 @@ func (r *hookRun) readOutput(line string) {
 	switch {
 	case line == "Traceback (most recent call last):":
 		// The complaint can be the message of the program whose failure the traceback is about.
-		r.before = r.complaint
+		r.complaintBefore = r.complaint
 		r.frames = nil
 	case m != nil && strings.HasPrefix(m[1], "venv/"):
 		// The place is in a library that the charm's own code has called.
@@ -189,11 +190,12 @@ func (r *hookRun) blameCaller(tools []string) {
 	}
 }
 
-// quoteTool adds the hook tool's own message to the reason, if the exception is about a call of a tool.
+// quoteTool adds a hook tool's own error message to the reason, if the reason is Python's exception about a call of
+// this tool. The message is the complaint before the traceback.
 func (r *hookRun) quoteTool(tools []string) {
 	m := failedProgram().FindStringSubmatch(r.reason)
 	isAboutTool := m != nil && slices.Contains(tools, m[1])
-	message, isError := strings.CutPrefix(r.before, "ERROR ")
+	message, isError := strings.CutPrefix(r.complaintBefore, "ERROR ")
 	if isAboutTool && isError {
 		r.addMessage(message)
 	}
@@ -207,7 +209,8 @@ func (r *hookRun) addMessage(message string) {
 }
 
 // describeFailure returns one line about a run that has failed. The argument failure is the agent's reason,
-// such as an exit code.
+// such as an exit code. The line has the place and the reason of the run or, without a place, the complaint
+// if there is one.
 func (r *hookRun) describeFailure(failure string) string {
 	switch {
 	case r.place == "" && r.complaint != "":

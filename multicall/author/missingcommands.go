@@ -40,7 +40,7 @@ func missingCommands() []missing {
 }
 
 // refuseMissing returns an error if the first of args is a command of charmcraft that charm does not have.
-// The error tells users of charmcraft which command to use instead.
+// The error tells users of charmcraft which command to use instead. args must not be empty.
 func refuseMissing(args []string) error {
 	for _, m := range missingCommands() {
 		if !slices.Contains(strings.Fields(m.commands), args[0]) {
@@ -54,7 +54,9 @@ func refuseMissing(args []string) error {
 	return nil
 }
 
-// advise returns the hint with the name and the directory that the user gave.
+// advise returns the hint with the name and the directory in words, the user's words after the command. Without a name,
+// it uses the name of the directory. Without a directory, it uses the current one, and the placeholder NAME stays if
+// there is no name either.
 func (m missing) advise(words []string) string {
 	name, dir := givenNameAndDir(words)
 	if name == "" {

@@ -177,6 +177,7 @@ func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
 	related := endpoint
 	switch {
 	case endpoint == charm.JujuInfo:
+		// The stub's endpoint cannot have the name juju-info, which is reserved, so it gets a different one.
 		related = "host"
 	case r.meta.Declared[endpoint].Interface == charm.JujuInfo:
 		related = charm.JujuInfo
@@ -220,7 +221,8 @@ func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (writ
 	return nil, errors.New("a script cannot make a unit run this hook")
 }
 
-// chooseRelationEvent is chooseEvent for a hook of this kind and relation.
+// chooseRelationEvent is chooseEvent for a hook of this kind and relation. It returns an error if the charm does not
+// have the relation.
 func (r *replay) chooseRelationEvent(relation status.RelationDetail, kind string) (writeEvent func(), err error) {
 	if r.isPeer(relation) {
 		return func() { r.peerEvent(kind) }, nil
@@ -441,7 +443,8 @@ func (r *replay) prepare(options optionTime, except *status.RelationDetail) {
 	}
 }
 
-// addPeers writes the commands that add a unit for each peer that the unit has.
+// addPeers writes the commands that add a unit for each peer that the unit has. If the unit has several peer relations,
+// the one with the most peers counts.
 func (r *replay) addPeers() {
 	peers := 0
 	for _, rel := range r.unit.Relations {
@@ -494,7 +497,8 @@ func (r *replay) writeSettings(rel status.RelationDetail, whose side) (hasSettin
 	return hasSettings
 }
 
-// haveSameSettings reports whether all of the units, at least one, have written the same settings.
+// haveSameSettings reports whether all of the units have written the same settings, without regard to addresses. units
+// must not be empty.
 func haveSameSettings(rel status.RelationDetail, units []string) bool {
 	first := ownSettings(rel, units[0])
 	for _, unit := range units[1:] {
@@ -584,8 +588,9 @@ func (r *replay) writeSettingsBy(
 
 // deployEvent writes the commands that deploy the charm with its relations, which makes the hook run.
 func (r *replay) deployEvent() {
-	r.writeHook()
+	r.writeHookComment()
 	r.deploy(optionsAtDeploy)
+	// chooseEvent has left at most one relation: that of a subordinate with its principal.
 	for _, rel := range r.unit.Relations {
 		r.relate(rel)
 	}
@@ -596,7 +601,7 @@ func (r *replay) deployEvent() {
 // also runs in the deployment.
 func (r *replay) configEvent() {
 	r.prepare(optionsLater, noRelation)
-	r.writeHook()
+	r.writeHookComment()
 	words := r.optionWords()
 	if len(words) == 0 {
 		r.line("# All options have their defaults, so this tests the config-changed hook of the deployment.")
@@ -612,7 +617,7 @@ func (r *replay) configEvent() {
 // run.
 func (r *replay) updateStatusEvent() {
 	r.prepare(optionsAtDeploy, noRelation)
-	r.writeHook()
+	r.writeHookComment()
 	r.call("juju", "set-environment", state.StatusInterval+"=1s")
 	r.call("eventually", "30s", "update-status", "juju", "hook-history", r.service+"/0")
 }
@@ -622,7 +627,8 @@ func (r *replay) updateStatusEvent() {
 func (r *replay) upgradeEvent() {
 	r.line("# The previous version of the charm is not known. This version is deployed, and then upgraded to a copy of itself with one more file.")
 	r.prepare(optionsAtDeploy, noRelation)
-	r.writeHook()
+	r.writeHookComment()
+	// The script's working directory is a copy of the charm, so this adds a file to the charm.
 	r.call("cp", "metadata.yaml", "replay-upgraded")
 	r.call("juju", "refresh", r.service, "--path", ".")
 }
@@ -630,7 +636,7 @@ func (r *replay) upgradeEvent() {
 // removeEvent writes a deployment of the charm, and the removal of the unit, which makes the hook run.
 func (r *replay) removeEvent() {
 	r.prepare(optionsAtDeploy, noRelation)
-	r.writeHook()
+	r.writeHookComment()
 	r.call("juju", "remove-unit", r.hostService()+"/0")
 }
 
@@ -640,7 +646,7 @@ func (r *replay) peerEvent(kind string) {
 	r.prepare(optionsAtDeploy, noRelation)
 	hasPeerLeft := kind == "departed" || kind == "broken"
 	if !hasPeerLeft {
-		r.writeHook()
+		r.writeHookComment()
 		r.call("juju", "add-unit", r.hostService())
 		return
 	}
@@ -648,7 +654,7 @@ func (r *replay) peerEvent(kind string) {
 	// The unit no longer lists the peer that has left, so the script adds a peer, and then removes it.
 	r.call("juju", "add-unit", r.hostService())
 	r.settle()
-	r.writeHook()
+	r.writeHookComment()
 	r.call("juju", "remove-unit", r.hostService()+"/1")
 }
 
@@ -661,7 +667,7 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.prepare(optionsAtDeploy, &rel)
 	switch kind {
 	case "created", "joined":
-		r.writeHook()
+		r.writeHookComment()
 		r.relate(rel)
 		return
 	case "changed":
@@ -682,7 +688,7 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 		r.settle()
 	}
 
-	r.writeHook()
+	r.writeHookComment()
 	// The removal of one remote unit makes departed run. Otherwise the script removes the whole relation.
 	if kind == "departed" && len(rel.RelatedUnits) > 0 {
 		r.call("juju", "remove-unit", r.remoteHere(rel))
@@ -707,24 +713,25 @@ func (r *replay) changedEvent(rel status.RelationDetail) {
 	if r.writeSettings(rel, first) {
 		r.settle()
 	}
-	r.writeHook()
+	r.writeHookComment()
 	if !r.writeSettings(rel, last) {
 		r.line("# The other application has written no other settings.")
 	}
 }
 
 // remoteHere returns the unit or application in the script that stands for the hook's remote unit or
-// application.
+// application. If the relation no longer has the remote unit, unit 0 stands for it.
 func (r *replay) remoteHere(rel status.RelationDetail) string {
 	if !strings.Contains(r.run.Remote, "/") {
 		return rel.Service
 	}
+	// In the script, the stub's units have the numbers 0, 1 and so on, in the order of these names.
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
 	return fmt.Sprintf("%s/%d", rel.Service, max(0, slices.Index(names, r.run.Remote)))
 }
 
-// writeHook writes a comment with the hook's name. It comes before the command that makes the hook run.
-func (r *replay) writeHook() { r.line("\n# %s", r.hookAndRemote()) }
+// writeHookComment writes a comment with the hook's name. It comes before the command that makes the hook run.
+func (r *replay) writeHookComment() { r.line("\n# %s", r.hookAndRemote()) }
 
 // writeEnd writes the commands that check the results: no unit is in error, the hook has run, and the other
 // sides have received the settings that the unit has written. For the hooks stop and remove, it does not check
@@ -768,10 +775,11 @@ func (r *replay) isWrittenLater(relationID int, name string, isApp bool) bool {
 	})
 }
 
-// regexpOfRun returns a regular expression that matches the hook's line in the journal.
+// regexpOfRun returns a regular expression that matches the beginning of the hook's line in the journal.
 func (r *replay) regexpOfRun() string {
 	line := r.service + "/0 " + r.run.Hook
 	relation, _ := r.relationOfHook()
+	// In the script, the peer that makes the hook run can have a different number.
 	if relation != nil && !r.isPeer(*relation) && r.run.Remote != "" {
 		line += " " + r.remoteHere(*relation)
 	}

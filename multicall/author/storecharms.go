@@ -340,7 +340,9 @@ func isCached(folder string, pinned pin) bool {
 
 // folderName returns the name of the directory in the cache for a release of a charm with its resources.
 func folderName(name string, p pin) string {
-	folder := fmt.Sprintf("%s_r%d_%s", name, p.Revision, p.SHA256[:min(len(p.SHA256), 16)])
+	// The sum of a pin in a file that was edited can be too short.
+	sumPart := p.SHA256[:min(len(p.SHA256), 16)]
+	folder := fmt.Sprintf("%s_r%d_%s", name, p.Revision, sumPart)
 	if len(p.Resources) == 0 {
 		return folder
 	}

@@ -74,10 +74,10 @@ func (r *scriptRun) traceHook(ctx context.Context, unit, hook, failure string) (
 	return lastTraced(string(out))
 }
 
-// lastTraced returns the place and the command in the last line of a trace, or "" for both if the trace is
-// empty.
-func lastTraced(trace string) (place, command string) {
-	lines := tracedLine().FindAllStringSubmatch(trace, -1)
+// lastTraced returns the place and the command in the last traced line of a text, or "" for both if there is no such
+// line.
+func lastTraced(text string) (place, command string) {
+	lines := tracedLine().FindAllStringSubmatch(text, -1)
 	if len(lines) == 0 {
 		return "", ""
 	}
@@ -147,10 +147,16 @@ func addTrace(data []byte, shell []string, trace string) []byte {
 func outcomesOf(unit, hook string) (outcomes []string) {
 	for _, line := range readHooksLog(filepath.Dir(charmDirOf(unit))) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
-		if m == nil || m[4] != hook {
+		if m == nil {
 			continue
 		}
-		if end := hookOutcome().FindStringSubmatch(m[5]); end != nil && end[1] != "begins" {
+
+		hookOfLine := m[4]
+		message := m[5]
+		if hookOfLine != hook {
+			continue
+		}
+		if end := hookOutcome().FindStringSubmatch(message); end != nil && end[1] != "begins" {
 			outcomes = append(outcomes, end[2])
 		}
 	}

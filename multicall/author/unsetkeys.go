@@ -73,6 +73,7 @@ func unsetKeys(unit string, relations []status.RelationDetail, reads []proof.Rea
 }
 
 // settingsOfOtherSide returns the settings of the application and the units at the other end of a relation, in one map.
+// If several of them have written a key, the map has only one of the values.
 func settingsOfOtherSide(r status.RelationDetail) map[string]string {
 	settings := map[string]string{}
 	maps.Copy(settings, r.AppData)

@@ -45,8 +45,8 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Exit returns an error that makes an applet end with exit code code. If err is not nil, Report also prints err.
-// For code 0 without an error, Exit returns nil.
+// Exit returns an error that makes an applet end with exit code code, unless err is wrong usage, for which the code is
+// ExitUsage. If err is not nil, Report also prints err. For code 0 without an error, Exit returns nil.
 func Exit(code int, err error) error {
 	if code == ExitOK && err == nil {
 		return nil
@@ -115,7 +115,7 @@ func addedHints(err error) (hints []string) {
 	return hints
 }
 
-// ownHint returns the hint of the error's own type, or the hint for disk errors.
+// ownHint returns the hint of the error's own type, or the hint for a disk error. It returns "" if there is none.
 func ownHint(err error) string {
 	own, ok := errors.AsType[interface {
 		error
@@ -182,7 +182,8 @@ func OnlySlip(name string, words []string) (only string) {
 }
 
 // isSlip reports whether the number of edits is small enough for one word to be a misspelling of the other. It allows
-// one edit, or two in words of six letters and more. It never allows more than a third of a word to change.
+// one edit, or two if both words have at least six bytes, but never more than one for every three bytes of the shorter
+// word.
 func isSlip(a, b string, edits int) bool {
 	length := min(len(a), len(b))
 	most := 2

@@ -136,7 +136,8 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	return parser, nil
 }
 
-// dashed returns a field's name as kong writes it, with a dash in front of each capital except the first.
+// dashed returns a field's name in lower case, with a dash in front of each capital after the first letter. kong writes
+// such a name in the same way if it has only letters, and no adjacent capitals.
 func dashed(field string) string {
 	var b strings.Builder
 	for i, r := range field {
@@ -217,7 +218,8 @@ func (c Command) List() (listed []Listed) {
 	return listed
 }
 
-// addHelp sets the help text of each command below n, and of their own commands. folder is the path of n in Help.
+// addHelp sets the help text of each command below n, and of their own commands, if c.Help has one. folder stands for
+// n in the names of HelpText, such as config in config/set. It is "" for the applet itself.
 func (c Command) addHelp(n *kong.Node, folder string) {
 	for _, command := range n.Children {
 		name := path.Join(folder, command.Name)
@@ -228,13 +230,14 @@ func (c Command) addHelp(n *kong.Node, folder string) {
 	}
 }
 
-// OrHelp returns the args that an applet with commands passes to Parse. It replaces empty args, and "help
-// COMMAND", with --help.
+// OrHelp returns the args that an applet with commands passes to Parse. It replaces empty args with --help, and
+// "help COMMAND" with "COMMAND --help".
 func OrHelp(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
 	case args[0] == "help":
+		// The limited capacity makes append copy the words, so that it does not write into the caller's array.
 		return append(args[1:len(args):len(args)], "--help")
 	}
 
@@ -353,8 +356,8 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 	}
 }
 
-// awaitUnread blocks until the other end of output or of stop is closed, or isOrphan returns true. output is a pipe, a
-// socket or a terminal. Since awaitUnread requests no events, poll(2) reports no other condition.
+// awaitUnread blocks until the other end of output or of stop is closed, isOrphan returns true, or poll(2) fails.
+// output is a pipe, a socket or a terminal. Since awaitUnread requests no events, poll(2) reports no other condition.
 func awaitUnread(output, stop int, isOrphan func() bool) {
 	for !isOrphan() {
 		closed, err := unix.Poll([]unix.PollFd{{Fd: int32(output)}, {Fd: int32(stop)}},

@@ -135,6 +135,7 @@ const (
 // LeftOut returns the headings of columns that have text, but are left out on a terminal of width columns.
 func (t *Table) LeftOut(width int) (headings []string) {
 	shown := t.withoutSpare(width).heading
+	// At width 0, only spare columns without text are left out.
 	for _, heading := range t.withoutSpare(0).heading {
 		if !slices.Contains(shown, heading) {
 			headings = append(headings, heading)

@@ -43,7 +43,7 @@ func IsTerminal(stream any) bool {
 }
 
 // Confirm prints a question to Err, and reads the answer from In. It adds the question mark. It returns true only
-// if the answer is y or yes, with a line end.
+// if the answer is y or yes, in lower or upper case, with a line end.
 func Confirm(s Streams, question string) bool {
 	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
@@ -63,7 +63,7 @@ type Size struct{ Width, Height int }
 
 // SizeOf returns the size of the stream's terminal, or 80 by 24 if the size is unknown.
 func SizeOf(stream any) Size {
-	// A nil file has no size.
+	// f is nil if the stream is not a file. GetSize then fails, as for a file that is not a terminal.
 	f, _ := stream.(*os.File)
 	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 		return Size{Width: w, Height: h}
@@ -191,7 +191,7 @@ func (p *Progress) End() {
 		io.WriteString(p.w, "\r\x1b[K")
 	}
 	p.barShown = false
-	p.begun = time.Time{}
+	p.begun = time.Time{} // the next call of At begins new work
 }
 
 // formatBar returns a bar such as "units added [#### ] 50 of 100". If there is not enough space for a bar, it
@@ -201,8 +201,9 @@ func formatBar(work string, done, total, width int) string {
 	left := work + " "
 	right := fmt.Sprintf(" %d of %d", done, total)
 	const brackets = 2
+	const minBarWidth = 5
 	room := min(maxBarWidth, width-1-uniseg.StringWidth(left)-len(right)-brackets)
-	if room < 5 {
+	if room < minBarWidth {
 		return fitLine(work+right, max(1, width-1))
 	}
 
@@ -246,6 +247,7 @@ func (s *Screen) Show(text, separator string) error {
 func (s *Screen) redraw(text string) error {
 	var b strings.Builder
 	if s.height > 0 {
+		// Move the cursor up to the first line of the last text.
 		fmt.Fprintf(&b, "\x1b[%dA", s.height)
 	}
 	b.WriteString("\r" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J")

@@ -54,7 +54,7 @@ func IsAlive(h state.Holder) bool {
 		return false
 	}
 
-	name, _ := os.Hostname()
+	name, _ := os.Hostname() // empty if this fails, as in HolderOf
 	isOfThisBoot := h.Host == hostID(name) && h.Boot == osutil.BootID()
 	return isOfThisBoot && h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
@@ -68,6 +68,7 @@ func IsStopped(h state.Holder) bool {
 	if !IsAlive(h) {
 		return false
 	}
+	// Since IsAlive, a different process may have got the PID, so compare the start again.
 	stat, err := osutil.ReadProcStat(h.PID)
 	return err == nil && stat.Start() == h.Start && stat.IsStopped()
 }

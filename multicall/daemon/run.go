@@ -126,7 +126,7 @@ func RunRoles(ctx context.Context, roles []Role) error {
 	return errors.Join(errs...)
 }
 
-// ReadRetrying is like [state.Read], but retries until the store answers.
+// ReadRetrying is like [state.Read], but tries again while the store is unreachable, as [RetryWhileAway] does.
 func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.View) (T, error)) (result T, err error) {
 	err = RetryWhileAway(ctx, func() (err error) {
 		result, err = state.Read(ctx, s, f)
@@ -188,7 +188,8 @@ func (n *ServiceNotifier) notifyStopping() {
 	n.notify(sd.SdNotifyStopping + "\nSTATUS=waiting for running hooks to end")
 }
 
-// notify sends lines of sd_notify(3), and reports whether a service manager listens. It logs an error.
+// notify sends lines of sd_notify(3) to the service manager. It returns false if there is none, or if this fails. It
+// logs an error.
 func (n *ServiceNotifier) notify(words string) (heard bool) {
 	const unsetEnvironment = false // later calls, and the process after a re-execution, need the variables
 	heard, err := sd.SdNotify(unsetEnvironment, words)

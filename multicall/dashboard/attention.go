@@ -239,7 +239,7 @@ func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (troubles 
 	return troubles
 }
 
-// lastHookOf returns when the last hook of these units ended, or zero if it is unknown.
+// lastHookOf returns when the last hook of the units ended, or the zero time if this is not known for any unit.
 func (e *liveEnvironment) lastHookOf(units []string) (last time.Time) {
 	for _, unit := range units {
 		if ended := e.last[unit]; ended.After(last) {

@@ -235,7 +235,8 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// render returns the output of a template. A template that fails is an internal error.
+// render returns the output of a template, without white space at its ends. It panics if the template fails, which is
+// an internal error.
 func (s *server) render(name string, data any) string {
 	var b strings.Builder
 	if err := s.templates.ExecuteTemplate(&b, name, data); err != nil {

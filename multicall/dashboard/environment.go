@@ -44,15 +44,17 @@ func templateFunctions() template.FuncMap {
 	}
 }
 
-// shorten returns the beginning of a text, of at most n characters. It cuts the text after a word, and ends it with
-// an ellipsis. A word that is longer than half of n is cut.
+// shorten returns a text of at most n characters unchanged. It cuts a longer text to at most n characters, with an
+// ellipsis at the end. It cuts after the last word that fits, if that keeps more than half of the part that fits.
 func shorten(n int, s string) string {
 	runes := []rune(s)
 	if len(runes) <= n {
 		return s
 	}
 
+	// Leave one character for the ellipsis.
 	beginning := string(runes[:n-1])
+	// A word also ends at a space directly after the part that fits.
 	if end := strings.LastIndexFunc(string(runes[:n]), unicode.IsSpace); end > len(beginning)/2 {
 		beginning = beginning[:end]
 	}
@@ -102,7 +104,7 @@ func (s *server) askEnvironment(ctx context.Context) error {
 	})
 }
 
-// await blocks until the feed has a change, or ctx is done.
+// await blocks until the feed has a change, or ctx is done, which the caller notices itself. It always returns nil.
 func (e *liveEnvironment) await(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

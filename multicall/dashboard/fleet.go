@@ -55,7 +55,8 @@ func (f *liveFleet) await(ctx context.Context) error {
 	return backoff.Until(ctx, f.changesAt, func(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) })
 }
 
-// read returns all rows of the boot servers.
+// read returns all rows of the boot servers. For await, it records the revision, and the time of the
+// view's next change.
 func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	view, revision, err := f.Fleet.Read(ctx)
 	if err != nil {

@@ -111,6 +111,7 @@ func (l *layout) lay(path, target string) error {
 func (l *layout) mountsBelow(path string) (below []string) {
 	prefix := strings.TrimSuffix(path, "/") + "/"
 	for _, mount := range l.mounts {
+		// The mount "/" has the prefix "/", but is not below itself.
 		if strings.HasPrefix(mount, prefix) && mount != path {
 			below = append(below, mount)
 		}
@@ -368,6 +369,7 @@ func remountReadOnly(mount string) error {
 	}
 
 	flags := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME)
+	// Of these flags, only relatime has a different bit in statfs(2) and mount(2).
 	if st.Flags&unix.ST_RELATIME != 0 {
 		flags |= unix.MS_RELATIME
 	}
@@ -403,7 +405,8 @@ func bind(path, target string) error {
 	return nil
 }
 
-// makeMountPoint creates an empty directory or file, if it is missing.
+// makeMountPoint creates a directory and its parents, or an empty file in an existing directory. It keeps what
+// exists already.
 func makeMountPoint(path string, isDir bool) error {
 	if isDir {
 		return os.MkdirAll(path, 0o755)

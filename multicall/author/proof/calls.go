@@ -90,7 +90,8 @@ func (p *proofer) checkCalls() {
 	}
 }
 
-// findCalls returns the calls in the charm's programs and modules, and the functions that its shell scripts declare.
+// findCalls returns the calls in the charm's shell scripts, the calls of hook tools in its Python programs and modules,
+// and the functions that the shell scripts declare. It also adds findings about these files, such as syntax errors.
 func (p *proofer) findCalls(programs []*program) (calls []call, functions map[string]bool) {
 	functions = map[string]bool{}
 	for _, s := range programs {
@@ -193,15 +194,16 @@ func (p *proofer) checkContext(c call, programs []*program) {
 	p.addWithoutRelation(c, path.Base(c.file))
 }
 
-// checkHandlerContext is checkContext for a call in a program that handles all hooks. It reports a call only
-// if the program shows which hooks make the call.
+// checkHandlerContext is checkContext for a charm with a dispatch file, which handles all hooks. It reports a call if
+// the program shows which hooks make the call, and none of them belongs to a relation or a storage. It skips a call
+// in a function that reads facts about the hook, such as its relation, from the environment.
 func (p *proofer) checkHandlerContext(c call) {
 	if len(c.hooks) == 0 || c.readsFacts {
 		return
 	}
 
-	hasRelation := func(hook string) bool { return !slices.Contains(p.hooksWithoutRelation(), hook) }
-	if !slices.ContainsFunc(c.hooks, hasRelation) {
+	mayHaveRelation := func(hook string) bool { return !slices.Contains(p.hooksWithoutRelation(), hook) }
+	if !slices.ContainsFunc(c.hooks, mayHaveRelation) {
 		p.addWithoutRelation(c, c.hooks[0])
 	}
 }
@@ -421,8 +423,9 @@ func literal(word *syntax.Word) string {
 	return word.Lit()
 }
 
-// isOpenWord reports whether a word can become an option or several words at run time. This is the case if
-// the word begins with an unknown part, or with a dash and contains an unknown part.
+// isOpenWord reports whether a word counts as one that can become an option or several words at run time. It
+// does if literal returns "" for it, and it begins with a dash, or with anything except plain text. Double
+// quotes at the beginning do not matter.
 func isOpenWord(word *syntax.Word) bool {
 	if literal(word) != "" {
 		return false

@@ -63,7 +63,8 @@ func (p *proofer) hookNames() []string {
 	return p.rules.Hooks(p.relationNames(), p.declared([]string{"metadata.yaml", "charmcraft.yaml"}, "storage"))
 }
 
-// actionNames returns the names of the actions that the charm declares.
+// actionNames returns the names of the actions that the charm declares. They include all keys of actions.yaml, also
+// additionalProperties, which is not an action.
 func (p *proofer) actionNames() []string {
 	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
 	for key := range pairs(p.documents["actions.yaml"]) {
@@ -120,20 +121,20 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	return found
 }
 
-// withSubject returns those names that a file's name may misspell. The subject of a hook's name is the
-// relation or storage to which the hook belongs. withSubject leaves out each name whose subject isSame does
-// not accept. The function isSame compares the subject in the file's name with the subject of a declared
-// name.
+// withSubject returns the names without those whose subject differs from that of the name given. The subject of
+// a hook's name is the relation or storage to which the hook belongs. Two subjects differ if matches returns
+// false for them. Names without a subject always stay.
 //
 // Without this comparison, the long end of such names would hide that the subjects differ:
 // db-relation-changed does not misspell web-relation-changed.
-func withSubject(file string, names []string, isSame func(subject, declared string) bool) []string {
-	parts := strings.Split(dashed(file), "-")
+func withSubject(given string, names []string, matches func(subject, declared string) bool) []string {
+	parts := strings.Split(dashed(given), "-")
+	// The last two parts stand for an end such as relation-changed, which may be misspelled.
 	subject := strings.Join(parts[:max(1, len(parts)-2)], "-")
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		declared := ofRelation().ReplaceAllString(name, "")
 		hasSubject := declared != name
-		return hasSubject && !isSame(subject, declared)
+		return hasSubject && !matches(subject, declared)
 	})
 }
 

@@ -223,8 +223,8 @@ func (p *proofer) has(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// read returns the content of a file, up to one byte more than charm.MaxYAML. It returns nothing if the file
-// cannot be read.
+// read returns the content of a file, up to one byte more than charm.MaxYAML, so that charm.ParseYAML refuses a
+// larger file. It returns nothing if the file cannot be opened, and the beginning if the rest cannot be read.
 func (p *proofer) read(name string) []byte {
 	f, err := p.root.Open(name)
 	if err != nil {

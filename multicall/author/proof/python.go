@@ -117,7 +117,7 @@ func (p *proofer) readPythonSources(programs []*program) pythonSources {
 			return fs.SkipDir
 		}
 		// A program that does not use the virtual environment cannot import modules from it.
-		if file == "venv/lib" && !p.usesEnvironment(programs) {
+		if file == "venv/lib" && !p.usesVirtualEnvironment(programs) {
 			return fs.SkipDir
 		}
 
@@ -239,9 +239,10 @@ func (p *proofer) readBuildFiles() (text []byte) {
 	return text
 }
 
-// usesEnvironment reports whether the charm's programs find the packages in venv/lib, in a virtual
-// environment of `python3 -m venv`. The dispatch file that deploy adds finds these packages.
-func (p *proofer) usesEnvironment(programs []*program) bool {
+// usesVirtualEnvironment reports whether the charm's programs find the packages in venv/lib, in a virtual
+// environment of `python3 -m venv`. The dispatch file that deploy adds for src/charm.py finds these packages. A
+// program of the charm counts as one that does if it contains site-packages or venv/bin.
+func (p *proofer) usesVirtualEnvironment(programs []*program) bool {
 	if p.has("src/charm.py") && !p.has("dispatch") {
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -377,7 +378,14 @@ func leaderDirs(s *script.State, service string) []string {
 func unitDirs(service string) []string {
 	// Glob fails only for an invalid pattern.
 	dirs, _ := filepath.Glob(filepath.Join(os.Getenv("UNITS"), "unit-"+service+"-[0-9]*"))
-	return dirs
+	if service == "*" {
+		return dirs
+	}
+	// The pattern for db also matches the units of a service db-0.
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		_, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "unit-"+service+"-"))
+		return err != nil
+	})
 }
 
 // deployStub writes a charm that plays the other side of the charm under test, and deploys it as a service called

@@ -628,8 +628,9 @@ func (r *replay) upgradeEvent() {
 	r.line("# The previous version of the charm is not known. This version is deployed, and then upgraded to a copy of itself with one more file.")
 	r.prepare(optionsAtDeploy, noRelation)
 	r.writeHookComment()
-	// The script's working directory is a copy of the charm, so this adds a file to the charm.
-	r.call("cp", "metadata.yaml", "replay-upgraded")
+	// The script's working directory is a copy of the charm, so this adds a file to the charm. Its content, the output
+	// of the last command, does not matter.
+	r.call("cp", "stdout", "replay-upgraded")
 	r.call("juju", "refresh", r.service, "--path", ".")
 }
 

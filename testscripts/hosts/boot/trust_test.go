@@ -57,7 +57,7 @@ func trusted(w *world, p *parts) {
 // wrongPackage serves a different package, or a web page, in place of a package: first the release's own,
 // then a component's.
 func wrongPackage(w *world, p *parts) {
-	for _, wrong := range []struct{ fault, reason string }{{"forged", "the sum is "}, {"page", "it has "}} {
+	for _, wrong := range []struct{ fault, reason string }{{"forged", "the sum is "}, {"page", "the file has "}} {
 		w.offer(*p.next())
 		w.spoils(*p, func() { w.fault(wrong.fault) })
 		w.stops(p.version, "server 1", "step install", "neco_"+p.version+"_amd64.deb: "+wrong.reason, "as published")

@@ -223,7 +223,8 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 }
 
 // pollTimeout returns how long to wait for an event before the actions are read again. It is short while an
-// agent is absent, since no event reports that the agent stays absent.
+// agent is absent, since no event reports that the agent stays absent. Otherwise it is the time after which an
+// agent's trouble makes an action stuck.
 func (w *actionWaiter) pollTimeout() time.Duration {
 	for _, a := range w.actions {
 		if !a.isSettled() && !a.absentSince.IsZero() {

@@ -167,7 +167,7 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 		"it may still start: juju status -e "+e.Name+" shows when machine 0 runs, and juju start waits for machine 0")
 }
 
-// logSize returns the size in bytes of machine 0's log, or 0 if there is no log.
+// logSize returns the size in bytes of machine 0's log, or 0 if the size cannot be read, as without a log.
 func logSize(e home.Environment) int {
 	info, err := os.Stat(e.LogFile("0"))
 	if err != nil {

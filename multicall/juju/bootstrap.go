@@ -187,9 +187,9 @@ func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 // newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {
 	var b [16]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
+	rand.Read(b[:])         // never fails (crypto/rand)
+	b[6] = b[6]&0x0f | 0x40 // version 4
+	b[8] = b[8]&0x3f | 0x80 // the variant of RFC 9562
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
@@ -434,7 +434,8 @@ func (b *bootstrap) inspectProvider() error {
 // environmentConfig returns the configuration of the new environment. The operator's values override this
 // host's defaults. The checksum of the provider's executable later shows whether the executable was replaced.
 func (b *bootstrap) environmentConfig() map[string]string {
-	// Without this setting, the environment would count as older than the setting, for which true applies.
+	// Without this setting, the environment would count as older than the setting, and juju resolved would skip
+	// failed hooks by default.
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)
 	maps.Copy(config, b.cmd.config)

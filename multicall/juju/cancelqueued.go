@@ -25,7 +25,9 @@ func cancelActions(ctx context.Context, s *state.State, queued []actions.Action)
 	var errs []error
 	for _, a := range queued {
 		err := s.Update(ctx, func(tx *state.Tx) error { return actions.Cancel(tx, a.ID, time.Now()) })
-		if !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) {
+		hasEnded := errors.Is(err, state.ErrInUse)
+		isGone := errors.Is(err, state.ErrNotFound)
+		if !hasEnded && !isGone {
 			errs = append(errs, err) // Join drops nil
 		}
 	}

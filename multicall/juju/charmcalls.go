@@ -181,11 +181,11 @@ func findInCode(
 	return names, signs
 }
 
-// isSearchable reports whether findInCode searches the file: a regular file that is neither documentation nor
-// larger than maxScanned.
+// isSearchable reports whether findInCode searches the file: a regular file of at most maxScanned bytes that is
+// neither documentation nor a file of recipes for just.
 func isSearchable(file fs.DirEntry) bool {
-	isProse := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, filepath.Ext(file.Name()))
-	if isProse || !file.Type().IsRegular() {
+	hasSkippedExt := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, filepath.Ext(file.Name()))
+	if hasSkippedExt || !file.Type().IsRegular() {
 		return false
 	}
 

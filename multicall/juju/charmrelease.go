@@ -73,8 +73,8 @@ func (r *charmRelease) baseFor(series string) charmsource.Base {
 		return own
 	}
 
-	// The result only needs a series, so any architecture will do. With that of the first base, ChooseBase always
-	// finds a base.
+	// The caller only uses the result's name and version, so any architecture will do. With that of the first base,
+	// ChooseBase always finds a base.
 	chosen, _ := charmsource.ChooseBase(r.Bases, r.Bases[0].Arch)
 	return chosen
 }

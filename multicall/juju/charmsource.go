@@ -55,7 +55,7 @@ func (c charmSource) storeName(verb string) (name string, isStore bool, err erro
 	return c.name, true, nil
 }
 
-// isZip reports whether a file begins like a zip archive.
+// isZip reports whether a file begins like a zip archive. It returns false for a file that it cannot read.
 func isZip(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -31,7 +31,7 @@ type charmStore struct {
 
 var _ charmsource.Source = (*charmStore)(nil)
 
-// openCharmStore opens the store that the environment names.
+// openCharmStore returns the store of charms for the environment whose state is s.
 func (o *operator) openCharmStore(s *state.State) (*charmStore, error) {
 	env, err := state.Read(o.ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -115,8 +115,8 @@ func baseOfSeries(series string) charmsource.Base {
 	return charmsource.Base{Name: b.Name, Version: b.Version}
 }
 
-// parseBaseFlag parses the value of --base. It returns a usage error for a series whose
-// version bijou does not know, and for a base without a name or version.
+// parseBaseFlag parses the value of --base. It returns an empty base for an empty text, and a usage error for a
+// series whose version bijou does not know, or for a base without a name or version.
 func parseBaseFlag(text string) (charmsource.Base, error) {
 	b := parseBase(text)
 	if text != "" && (b.Name == "" || b.Version == "") {
@@ -169,8 +169,8 @@ func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	return w
 }
 
-// resolve requests one release from the store. It returns a *state.SeriesError if the store only has releases
-// for other machines.
+// resolve requests one release from the store. It returns a *state.SeriesError if only the wished base prevents a
+// release.
 func (st *charmStore) resolve(w charmsource.Wish) (*charmRelease, error) {
 	answers, err := st.Resolve(st.o.ctx, w)
 	if err != nil {
@@ -299,8 +299,8 @@ func removeFiles(folder string) error {
 	return nil
 }
 
-// fetchFile downloads a file of the store to path. It returns an error if the file is larger than the limit
-// for its kind.
+// fetchFile downloads a file of the store to path. It returns an error if f.Size is above the limit for the file's
+// kind.
 func (st *charmStore) fetchFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
 	limit := int64(charm.MaxPacked)
 	if kind == resourceFile {

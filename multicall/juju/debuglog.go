@@ -119,8 +119,9 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows reports whether the command follows the log. Options that end the command take precedence over options
-// that follow the log. Without either, the command follows the log if stdout is a terminal.
+// follows reports whether the command follows the log. --no-tail, --limit and --tail N end the command, and take
+// precedence over --follow and --tail without a number. Without these options, the command follows the log if stdout is
+// a terminal.
 func (c debugLogCmd) follows(isTerminal bool) bool {
 	switch {
 	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:
@@ -133,7 +134,8 @@ func (c debugLogCmd) follows(isTerminal bool) bool {
 }
 
 // maxLines returns how many of the existing lines the command prints, counted from the end, or 0 for all. Of
-// several options, --limit comes first, then --lines, then --tail. c.Follow must be final already.
+// several options, --limit comes first, then --lines, then --tail. Without them, it returns 10 while the command
+// follows the log, unless --replay or --since is given. Run must have set c.Follow to the result of follows.
 func (c debugLogCmd) maxLines() int {
 	for _, lines := range []*int{c.Limit, c.Lines, c.Tail.lines} {
 		if lines != nil {
@@ -350,7 +352,8 @@ func (t *logFollower) formatMessage(l logs.Line) []string {
 	return lines
 }
 
-// paint colours the level if the output can have colours.
+// paint returns the level in the colour of an error or a warning. It returns the level unchanged if it is lower, or if
+// the output cannot have colours.
 func (t *logFollower) paint(level string) string {
 	switch {
 	case !t.coloured:

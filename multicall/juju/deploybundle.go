@@ -497,8 +497,8 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 		fmt.Sprintf("to let the bundle's charms read these files: juju %s --allow-outside", quoteShellWords(o.args)))
 }
 
-// resolveSymlinks returns the path without symlinks. If the file does not exist, it resolves the symlinks in
-// those parent directories that exist.
+// resolveSymlinks returns the path without symlinks. If it cannot resolve the whole path, for example since the file
+// does not exist, it resolves the symlinks in the longest beginning of the path for which it can.
 func resolveSymlinks(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
@@ -561,8 +561,8 @@ func (c deployCmd) readBundleCharm(
 	return found, err
 }
 
-// sumResources returns the checksums of the files of the application's resources, by the resources' names.
-// Errors about several files are returned together.
+// sumResources returns the application's resources by name, with only the checksums of their files. Errors about
+// several files are returned together.
 func sumResources(a *bundle.Application) (map[string]resources.Resource, error) {
 	sums := map[string]resources.Resource{}
 	var errs []error

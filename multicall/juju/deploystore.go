@@ -165,8 +165,8 @@ func (f *storeFinder) download(scratch string) error {
 	return nil
 }
 
-// rehearse runs the deployment in a rehearsal, without files, and returns the error that the deployment would
-// return.
+// rehearse runs a copy of the deployment in a rehearsal, without the files of resources and without output. It returns
+// the error of the rehearsal.
 func (d *deployment) rehearse(s *state.State) error {
 	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
 		try := *d
@@ -265,8 +265,8 @@ func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
 }
 
 // wants reports whether a charm of the wanted name has the wanted revision or, if none is given, comes from
-// the wanted channel. Only the store knows the track of the default channel, so for that channel the charm's
-// record decides.
+// the wanted channel. Only the store knows the track of the default channel, so for that channel c.Default tells
+// whether the charm came from it.
 func (f *storeFinder) wants(c *state.StoreCharm) bool {
 	if f.revision > 0 {
 		return c.Revision == f.revision

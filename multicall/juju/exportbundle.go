@@ -90,7 +90,7 @@ func (o *operator) noteExport(b *bundle.Bundle, omitted []string) {
 }
 
 // includeDefaults adds to each service the options that are not set, with the charm's defaults. It leaves out
-// options without a default.
+// options without a default, and drops set values that do not fit the charm's current options.
 func includeDefaults(env bundle.Environment) {
 	for name, s := range env.Services {
 		s.Options = s.Charm.Config.Effective(s.Options)

@@ -36,7 +36,7 @@ type foundEntry struct {
 // baseEntry is a base as the command prints it.
 type baseEntry struct {
 	Name    string `json:"name" yaml:"name"`
-	Channel string `json:"channel" yaml:"channel"`
+	Channel string `json:"channel" yaml:"channel"` // the version, which is called channel in Juju
 }
 
 // Run searches the store, and prints the charms and bundles that it finds.

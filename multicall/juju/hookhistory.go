@@ -20,7 +20,7 @@ type hookHistoryCmd struct {
 	Secrets bool   `name:"show-secrets" help:"Also show passwords and other secrets that hooks wrote."`
 }
 
-// Run prints the last hooks of the unit, with the oldest first.
+// Run prints the last hooks of the unit, with the oldest first and the running hook, if there is one, last.
 func (c hookHistoryCmd) Run(o *operator) error {
 	runs, running, err := c.readHooks(o)
 	if err != nil {

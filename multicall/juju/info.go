@@ -179,14 +179,14 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 	return e
 }
 
-// includes reports whether the flags select the release, by a base that has the architecture and base of the
-// flags.
+// includes reports whether --arch and --base together select one of the release's bases. An option that is not given
+// selects every base, as --arch all does.
 func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
 	wanted := parseBase(c.Base) // has no name without --base
 	isSelected := func(b charmsource.Base) bool {
 		hasArch := c.Arch == "" || c.Arch == "all" || b.HasArch(c.Arch)
-		isWanted := wanted.Name == "" || b.String() == wanted.String()
-		return hasArch && isWanted
+		isBase := wanted.Name == "" || b.String() == wanted.String()
+		return hasArch && isBase
 	}
 
 	// The channel's own base can be missing among the bases of its revision.
@@ -339,15 +339,14 @@ func (e infoEntry) channelLines() string {
 			empty = "^"
 			r := revisions[0]
 			fmt.Fprintf(&lines, "%s/%s:  %s  %.10s  (%d)  %s  %s  %s\n", track, risk, r.Version, r.Released, r.Revision,
-				formatMegabytes(r.Size), strings.Join(r.Arches, ", "), strings.ReplaceAll(formatBases(r.Bases), ",", ", "))
+				formatBytes(r.Size), strings.Join(r.Arches, ", "), strings.ReplaceAll(formatBases(r.Bases), ",", ", "))
 		}
 	}
 	return lines.String()
 }
 
-// formatMegabytes returns a size in bytes as a whole number of the largest fitting unit, such as 3MB. It
-// rounds down.
-func formatMegabytes(size int64) string {
+// formatBytes returns a size in bytes as a whole number of the largest fitting unit, such as 3MB. It rounds down.
+func formatBytes(size int64) string {
 	units := []string{"B", "kB", "MB", "GB"}
 	for len(units) > 1 && size >= 1000 {
 		size /= 1000

@@ -134,10 +134,10 @@ func isCommand(name string) bool {
 	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
 }
 
-// CommandLine returns the juju command line with these words, quoted for a shell. It returns "" if the first
-// word is not a command of juju.
+// CommandLine returns the juju command line of the words, quoted for a shell. It returns "" unless the words, after
+// translateArgs, begin with a command of juju.
 func CommandLine(words []string) string {
-	// Commands of other tools count if juju has a command of its own for them.
+	// translateArgs replaces a command of another tool if juju has a command of its own for it.
 	if own := translateArgs(words); !isCommand(own[0]) {
 		return ""
 	}

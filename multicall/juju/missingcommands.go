@@ -331,8 +331,8 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 	return used, true, nil
 }
 
-// currentModel returns the model that a command uses if its command line names none. It returns "" if neither
-// the environment variables nor juju switch have chosen a model.
+// currentModel returns the model that the shell's environment variables name or, without one, the current model. It
+// returns "" if there is neither, although a command then uses the only model if there is just one.
 func currentModel() string {
 	if name := home.FromShell(); name != "" {
 		return name

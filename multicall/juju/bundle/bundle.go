@@ -233,7 +233,7 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	p.resolveResources(place, a, earlierResources)
 }
 
-// removeApplication removes an application with its relations and includes.
+// removeApplication removes an application with its relations and includes, and its files in p.outside.
 func (p *parser) removeApplication(name string) {
 	delete(p.Applications, name)
 	maps.DeleteFunc(p.outside, func(place, _ string) bool {
@@ -387,8 +387,9 @@ func (p *parser) resolvePath(path string) string {
 	return filepath.Join(filepath.Dir(p.path), path)
 }
 
-// resolveContent returns the absolute path of a file whose content a charm will get. If the path leads out of
-// the directory of the current file, it records that in p.outside for the place that names the path.
+// resolveContent returns the absolute path of a file whose content a charm will get. place is the option or
+// resource that names the path. p.outside gets an entry for place if the path leads out of the directory of the
+// current file. Otherwise it loses such an entry from an earlier file.
 func (p *parser) resolveContent(path, place string) string {
 	path = p.resolvePath(path)
 	delete(p.outside, place)

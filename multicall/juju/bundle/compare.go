@@ -314,12 +314,13 @@ func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	}, nil
 }
 
-// findRelation returns the environment's relation between these endpoints. The result exists is false if
-// there is none.
+// findRelation returns the environment's relation with the endpoints ends, in any order. The result exists is
+// false if there is none.
 func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, exists bool) {
-	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return haveSameEnds(r.Endpoints, ends) })
+	isWanted := func(r state.Relation) bool { return haveSameEnds(r.Endpoints, ends) }
+	i := slices.IndexFunc(c.env.Relations, isWanted)
 	if i < 0 {
-		return r, false
+		return state.Relation{}, false
 	}
 	return c.env.Relations[i], true
 }

@@ -150,7 +150,7 @@ func exportOptions(values map[string]any) map[string]yaml.Node {
 func exportResources(given map[string]resources.Resource) map[string]string {
 	exported := map[string]string{}
 	for name, r := range given {
-		exported[name] = r.Origin
+		exported[name] = r.Origin // the file's path, unless the resource has a revision
 		if r.Revision > 0 {
 			exported[name] = strconv.Itoa(r.Revision)
 		}

@@ -24,8 +24,8 @@ const (
 	AddUnit     Action = "add-unit"
 )
 
-// String returns the current name of the juju command that performs the action. JSON and YAML use the
-// constants' values instead, since programs read them.
+// String returns the action for people. If juju has a new name for the command that performs the action, it
+// returns that name. JSON and YAML use the constants' values instead, since programs read them.
 func (a Action) String() string {
 	switch a {
 	case Upgrade:

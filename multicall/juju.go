@@ -32,7 +32,7 @@ import (
 	"bijou/state/unitdir"
 )
 
-// runJuju runs the applet juju.
+// runJuju runs the applet juju. If the first word is --version, it only prints bijou's version.
 func runJuju(c applet.Call) int {
 	if len(c.Args) > 0 && c.Args[0] == "--version" {
 		return runBijou(applet.Call{Args: []string{"version"}, Streams: c.Streams})
@@ -41,7 +41,7 @@ func runJuju(c applet.Call) int {
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()
 	parts := jujuParts()
-	parts.Fault = c.Fault
+	parts.Fault = c.Fault // for tests
 	return juju.Main(ctx, c.Streams, parts, c.Args)
 }
 
@@ -91,9 +91,11 @@ type processes struct{}
 // process. alive reports whether the agent is running.
 func (processes) Start(e home.Environment) (alive func() bool, err error) {
 	if systemd.Manages(e) {
+		// If Start succeeds, Hint returns nil.
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
 	}
+
 	started, err := process.Detach(providers.MachineProcess(e, "0", childenv.Background))
 	return started.Alive, err
 }
@@ -102,8 +104,8 @@ func (processes) Start(e home.Environment) (alive func() bool, err error) {
 func (processes) Halt(ctx context.Context, dir string, grace time.Duration) error {
 	// local.Halt ends only an agent that has locked the directory. findAgents also finds one that has not locked
 	// it yet.
-	for _, i := range findAgents(dir) {
-		if err := process.Stop(ctx, i, grace); err != nil {
+	for _, identity := range findAgents(dir) {
+		if err := process.Stop(ctx, identity, grace); err != nil {
 			return err
 		}
 	}
@@ -143,13 +145,13 @@ func removeAgentFiles(e home.Environment) error {
 	return errors.Join(errs...)
 }
 
-// Running returns the process that has locked the machine's directory, or 0 if there is none.
+// Running returns the PID of the process that has locked the machine's directory, or 0 if there is none.
 func (processes) Running(dir string) (pid int, err error) {
-	i, err := process.Holder(dir)
+	holder, err := process.Holder(dir)
 	if errors.Is(err, process.ErrGone) {
 		return 0, nil
 	}
-	return i.PID, err
+	return holder.PID, err
 }
 
 // Process is like Running. If no process has locked the directory, it looks for an agent of the machine that has not
@@ -242,7 +244,8 @@ func (hooks) Quiesce(ctx context.Context, machineDir, unit string, onWait func()
 	return quiesced, err
 }
 
-// EndStrays ends the processes that hooks have left running. These have the word NAME=VALUE in their environment.
+// EndStrays ends the processes that hooks have left running. It finds them by word, a variable NAME=VALUE of their
+// environment. It stops at the first process that it cannot end.
 func (hooks) EndStrays(ctx context.Context, word string) error {
 	for _, stray := range process.FindByEnviron(word) {
 		description := process.Describe(stray) // before the process is gone
@@ -258,7 +261,7 @@ type jujudGrammar struct {
 	Version struct{} `cmd:"" help:"Print the version of Juju that charms see."`
 }
 
-// runJujud runs the applet jujud, which only prints the version of Juju that charms see.
+// runJujud runs the applet jujud, which only prints the version of Juju that charms see, with the suffix -bijou.
 func runJujud(c applet.Call) int {
 	var grammar jujudGrammar
 	_, err := console.Parse(c.Streams, console.Command{Name: "jujud", Grammar: &grammar, Help: helpFiles}, c.Args)

@@ -22,7 +22,8 @@ type liveLog struct {
 	revision int64 // the revision that the last read has read
 }
 
-// newLiveLog returns the log with the lines that match the request's level and text. The text matches in any case.
+// newLiveLog returns the log with the lines of the request's level or higher that contain the request's text in their
+// source, hook or message. Upper and lower case do not matter.
 func newLiveLog(s *server, r *http.Request) *liveLog {
 	text := strings.ToLower(r.FormValue("text"))
 	containsText := func(l logs.Line) bool {

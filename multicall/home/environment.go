@@ -62,7 +62,8 @@ func (h Home) Environment(name string) (Environment, error) {
 	return e, nil
 }
 
-// Load reads the environment in a directory. It returns ErrNoEnvironment if the directory has no environment.
+// Load reads the environment in a directory, and makes the paths in its State absolute. It returns ErrNoEnvironment if
+// the directory has no environment.
 func Load(dir string) (Environment, error) {
 	record, err := readRecord(dir)
 	if err != nil {

@@ -113,10 +113,10 @@ const (
 // EnvironmentName returns the part NAME of a name of the form [[bijou]:][admin/]NAME, which juju shows to programs. It keeps
 // the name of any other controller, and so returns a name that no environment can have.
 func EnvironmentName(model string) string {
-	controller, name, hasController := strings.Cut(model, ":")
+	controller, rest, hasController := strings.Cut(model, ":")
 	isOwnController := controller == Controller || controller == ""
 	if hasController && isOwnController {
-		model = name
+		model = rest
 	}
 	return strings.TrimPrefix(model, Owner+"/")
 }
@@ -266,7 +266,7 @@ func (l *FolderLock) Clear() error {
 	return os.RemoveAll(filepath.Join(l.dir.Name(), recordFile))
 }
 
-// Remove clears the directory and removes it. The lock must still be released.
+// Remove clears the directory and removes it. The caller must still call Release.
 func (l *FolderLock) Remove() error {
 	if err := l.Clear(); err != nil {
 		return err

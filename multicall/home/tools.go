@@ -16,17 +16,16 @@ import (
 
 // InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir, with a symlink for each applet, and
 // returns VERSION-SHA8. It also works if the file of the running binary is already gone, as after go run. A second call
-// changes nothing.
+// keeps the copy, and creates the same symlinks again.
 func InstallTools(dir, version string, applets []string) (name string, err error) {
 	name, sum, binary, err := readTools(version)
 	if err != nil {
 		return "", err
 	}
-	return name, keepTools(dir, Fetched{
-		Name:   name,
-		SHA256: sum,
-		Links:  applets,
-	}, binary, "cannot copy the running binary")
+
+	tools := Fetched{Name: name, SHA256: sum, Links: applets}
+	const failure = "cannot copy the running binary"
+	return name, keepTools(dir, tools, binary, failure)
 }
 
 // ToolsName returns the name that InstallTools assigns to the running binary.

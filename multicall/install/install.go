@@ -108,8 +108,9 @@ type Command struct {
 	Without []string `placeholder:"NAME,..." help:"Do not create symlinks with these names, such as juju if Canonical's is installed; bijou NAME calls them."`
 }
 
-// Run creates symlinks or unit files. It prints a line for each unit file. For the symlinks it prints their
-// number, the program juju that a shell finds, and the next step.
+// Run creates the symlinks and unit files that the flags select, and removes bijou's symlinks with the names in
+// --without. It prints a line for each unit file, and the number of symlinks in each directory. For a directory other
+// than those of --jujud, it also prints which program the name juju stands for, and the next step.
 func (i Command) Run(c *applet.Call) error {
 	for _, name := range i.Without {
 		if !slices.Contains(c.Applets, name) {
@@ -117,6 +118,7 @@ func (i Command) Run(c *applet.Call) error {
 		}
 	}
 
+	// The result contains %s, which visit replaces with the default directory.
 	question := fmt.Sprintf("Create %d symlinks in %%s", len(i.wanted(c.Applets)))
 	return i.visit(c, question, i.installUnitFiles, i.makeLinks)
 }
@@ -139,8 +141,8 @@ func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/usr/local/bin", nil
 	}
-	user, err := os.UserHomeDir()
-	return filepath.Join(user, ".local", "bin"), err
+	userHome, err := os.UserHomeDir()
+	return filepath.Join(userHome, ".local", "bin"), err
 }
 
 // confirmDir prompts the operator with the question about the directory. It returns an error if the answer is
@@ -311,7 +313,7 @@ func (i Command) makeLink(target, link string) (outcome string, err error) {
 // outcome. If link is the binary itself, updateLink changes nothing.
 func (i Command) updateLink(target, link string) (outcome string, err error) {
 	existing, err := os.Readlink(link)
-	isBinary := err != nil
+	isBinary := err != nil // the binary is not a symlink
 	if isBinary || existing == target {
 		return linkedAlready, nil
 	}

@@ -31,7 +31,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return err
 	}
 	if i.Neco && i.Dir == "" {
-		if err := checkNecoLinks(); err != nil {
+		if err := checkNecoWorker(); err != nil {
 			return err
 		}
 	}
@@ -107,8 +107,8 @@ func (p places) selectUnits() (unitSet, error) {
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
-// checkNecoLinks returns an error if neco-worker is not beside this binary.
-func checkNecoLinks() error {
+// checkNecoWorker returns an error if neco-worker is not beside this binary. It does not look for neco-updater.
+func checkNecoWorker() error {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
 		return err
@@ -156,7 +156,8 @@ func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	return systemd.AgentUnits(e, p.Machine)
 }
 
-// chooseEnvironment returns the environment of --env, or the current one.
+// chooseEnvironment returns the environment in the directory of --env. Without --env, it returns the environment that a
+// juju command without -e uses.
 func (p places) chooseEnvironment() (home.Environment, error) {
 	if p.Env != "" {
 		return home.Load(p.Env)

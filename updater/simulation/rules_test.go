@@ -117,10 +117,10 @@ func (w *world) checkReports() {
 // checkPatience checks that no update is stopped for lack of progress while there is progress. If the clocks
 // of leaders differ by less than leaders can notice, a stop may be early by that difference.
 func (w *world) checkPatience(s decide.Snapshot, a decide.Action) {
-	if a.Verb != decide.Stop || !strings.Contains(a.Why, "nothing has moved") {
+	if a.Verb != decide.Stop || !strings.Contains(a.Why, "no progress for") {
 		return
 	}
-	w.faults["stopped since nothing moved"]++
+	w.faults["stopped without progress"]++
 	if waited := w.now.Sub(w.movedAt); waited < s.Config.WorkerTimeout-min(s.Config.WorkerTimeout/4, time.Minute) {
 		w.violate("the update is stopped %s after something has moved, not %s", waited, s.Config.WorkerTimeout)
 	}

@@ -59,7 +59,7 @@ func expected() []string {
 		"component drifted", "component ill", "ill for long", "ill reported", "what was ill is well", "source of releases away", "outage for long", "outage reported", "command repair", "repaired", "components repaired",
 	}
 	if need.LongRun() {
-		all = append(all, "server registered again", "turn of a stale request", "result of a stale request", "stopped since nothing moved")
+		all = append(all, "server registered again", "turn of a stale request", "result of a stale request", "stopped without progress")
 	}
 	return all
 }

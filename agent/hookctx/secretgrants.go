@@ -92,14 +92,14 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 		return nil
 	}
 
-	// At the commit, the number of a revision that the hook adds can belong to another revision. So drop the
-	// added revision, and do not keep its number for the commit. A secret that the hook itself has added has no
-	// other revision. Without that revision the secret is gone, and the commit skips it.
+	// Until the commit, a revision that the hook has added to an existing secret only has a provisional number, which
+	// another revision may have then. So the number must not be kept for the commit.
 	if s.isAddedByHook(revision) && !s.added {
 		s.dropAddedRevision()
 		return nil
 	}
 
+	// A secret that the hook itself has added has no other revision. Without it, the commit skips the secret.
 	s.removed = append(s.removed, revision)
 	delete(s.record.Revisions, revision) // does nothing for the whole secret
 	return nil

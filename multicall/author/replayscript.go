@@ -546,9 +546,9 @@ func splitSettings(data map[string]string) (pairs []string, inFile map[string]st
 }
 
 // writeSettingsBy adds the commands that set data in the relation on behalf of writer. It leaves out addresses, since
-// the stub has its own, and replaces secret values by placeholders. Values that do not fit on a line go to a file.
-// unit runs relation-set, which can read a file, unlike stub set. It is the writer itself or, for the other writers,
-// the stub's first unit. writeSettingsBy returns false if there are no settings.
+// the stub has its own, and replaces secret values by placeholders. Values that do not fit on a line go to a file,
+// which relation-set can read and stub set cannot. unit is the unit that runs relation-set: with byOneUnit the writer,
+// and otherwise the stub's first unit. writeSettingsBy returns false if there are no settings.
 func (r *replay) writeSettingsBy(
 	writer settingsWriter,
 	rel status.RelationDetail,
@@ -571,7 +571,8 @@ func (r *replay) writeSettingsBy(
 	default:
 		r.call(slices.Concat(stubSet, pairs)...)
 	}
-	// For byAllUnits, there is a file only if the other side has a single unit.
+	// relation-set is for one unit. With byAllUnits that suffices: the caller then has values for a file only if the
+	// other side has a single unit.
 	if len(inFile) > 0 {
 		unitPart := strings.ReplaceAll(unit, "/", "-")
 		file := fmt.Sprintf("replay-%s-%s%s.yaml", unitPart, rel.RelatedEndpoint, writer)

@@ -192,9 +192,9 @@ func (u *upgrade) run() error {
 	}
 }
 
-// commit stores the new charm and points the service at it. It only does the work of commitGiven if the service's
-// charm already has the new URL, no unit will upgrade, and the charm's origin in the store does not change. It prints
-// the outcome or, in a dry run, the plan. It returns [state.ErrRevisionTaken] if it must store the new charm, but a
+// commit stores the new charm and points the service at it. If the service already has that charm, no unit will
+// upgrade, and the channel and revision that are recorded for the service stay the same, commit only calls commitGiven.
+// It prints the outcome or, in a dry run, the plan. It returns [state.ErrRevisionTaken] if it must store the new charm, but a
 // charm of the environment has the new URL and different content.
 func (u *upgrade) commit() error {
 	// This sets u.upgrading and u.skipped.
@@ -202,8 +202,9 @@ func (u *upgrade) commit() error {
 		return err
 	}
 
-	isCurrent := u.target.url == u.current.URL && !u.isOfOtherOrigin()
-	// A different origin on this host is not a reason to write the service.
+	// A release of the store can have the URL of a charm from this host, and different content.
+	isCurrent := u.target.url == u.current.URL && !u.replacesLocalCharm()
+	// A service with a charm of the store records its channel and revision there.
 	changesStoreOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
 	if isCurrent && len(u.upgrading) == 0 && !changesStoreOrigin {
 		// Neither the service nor a unit has to switch.
@@ -250,9 +251,8 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
-// isOfOtherOrigin reports whether the target is a release of the store, and the current charm is from this host. Their
-// contents can then differ, although both have the same URL.
-func (u *upgrade) isOfOtherOrigin() bool {
+// replacesLocalCharm reports whether the target is a release of the store, and the current charm is from this host.
+func (u *upgrade) replacesLocalCharm() bool {
 	r := u.target.release
 	return r != nil && u.target.store != nil && u.service.Origin.Store == "" && !u.current.Store.IsRevision(r.ID, r.Revision)
 }

@@ -833,9 +833,9 @@ func isToolName(text string) bool {
 	return len(text) <= 100 && strings.Trim(strings.ToLower(text), "0123456789abcdefghijklmnopqrstuvwxyz.+~_-") == ""
 }
 
-// namesHosts reports whether the machine's addresses are valid or have not changed. Operators and other units
-// connect to them, so a machine cannot take the place of another by its address: it can only add an address
-// that the provider has not reported.
+// namesHosts reports whether each of the machine's addresses is unchanged, or is a valid address where none was
+// recorded. Operators and other units connect to these addresses, so a machine cannot replace one that the provider
+// has reported.
 func (a *ask) namesHosts() bool {
 	m, _ := decode[machineShape](a.new)
 	before, _ := decode[machineShape](a.old)

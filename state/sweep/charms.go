@@ -99,7 +99,7 @@ type charmNames struct {
 
 // addUsedCharms adds to used the URLs of the charms that the records of services, upgrade marks, units and agents
 // name. A damaged service or upgrade mark is an error, since otherwise its charms could be removed. Damaged
-// records of units and agents are skipped.
+// records of units and agents are skipped: agents write them, and one agent must not stop the sweep.
 func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		if !namesCharms(kv.Key) {
@@ -107,7 +107,7 @@ func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool)
 		}
 
 		record, err := keyspace.Decode[charmNames](kv)
-		isOfService := strings.HasPrefix(kv.Key, keys.Services)
+		isOfService := strings.HasPrefix(kv.Key, keys.Services) // also an upgrade mark
 		if !isOfService && v.Keys().Skips(err) {
 			continue
 		}
@@ -115,6 +115,7 @@ func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool)
 			return err
 		}
 
+		// A field that the record does not have adds "", which is no charm's URL.
 		used[record.Charm] = true
 		used[record.Before] = true
 		used[record.Deploying] = true

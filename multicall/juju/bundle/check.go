@@ -22,26 +22,28 @@ const (
 	maxUnits  = 10_000         // the maximum number of units in a bundle, so that a typing error cannot fill the store
 )
 
-// noEffect is the reason for keys that bijou does not need.
-const noEffect = "no effect"
+// These are reasons for keys that bijou accepts and does not use.
+const (
+	forReaders = ""          // the key is only for human readers
+	noEffect   = "no effect" // bijou does not need the key
+)
 
-// foreignKeys returns the keys of Juju's bundles that bijou knows and does not use, each with the reason. The
-// reason is "" for keys that are only for human readers, and noEffect for keys that bijou does not need. For
-// keys that request a missing feature, it is a clause for the bundle's Missing.
+// foreignKeys returns the keys of Juju's bundles that bijou knows and does not use, each with the reason: forReaders,
+// noEffect or, for keys that request a missing feature, a clause for the bundle's Missing.
 func foreignKeys() map[string]string {
 	const (
 		kubernetes = "bijou does not use Kubernetes"
 		offers     = "models cannot offer anything to each other"
 	)
 	return map[string]string{
-		"name":              "",
-		"description":       "",
-		"tags":              "",
-		"docs":              "",
-		"website":           "",
-		"issues":            "",
-		"source":            "",
-		"variables":         "",
+		"name":              forReaders,
+		"description":       forReaders,
+		"tags":              forReaders,
+		"docs":              forReaders,
+		"website":           forReaders,
+		"issues":            forReaders,
+		"source":            forReaders,
+		"variables":         forReaders,
 		"annotations":       noEffect,
 		"plan":              noEffect,
 		"bindings":          noEffect,
@@ -55,34 +57,34 @@ func foreignKeys() map[string]string {
 	}
 }
 
-// checkKeys checks the keys of a part of the bundle that its struct does not have. The argument where names
-// the part, others contains these keys, and known is a value of the struct. For a key that Juju's bundles do
-// not have either, checkKeys adds an error. It adds keys without effect to the bundle's Ignored, and keys that
-// request a missing feature to Missing, unless their value is null or false.
-func (p *parser) checkKeys(where string, others map[string]yaml.Node, known any) {
+// checkKeys checks others, the keys of a part of the bundle that have no field in the part's struct. where names the
+// part, and part is a value of the struct. A key that Juju's bundles do not have either is an error. checkKeys adds a
+// key without effect to the bundle's Ignored. It adds a key that requests a missing feature to Missing, unless the
+// key's value is null or false. Keys for human readers are only accepted.
+func (p *parser) checkKeys(where string, others map[string]yaml.Node, part any) {
 	foreign := foreignKeys()
-	knownKeys := slices.Sorted(maps.Keys(foreign))
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(known)) {
+	suggestions := slices.Sorted(maps.Keys(foreign))
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(part)) {
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		knownKeys = append(knownKeys, key)
+		suggestions = append(suggestions, key)
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		node := others[key]
-		reason, isForeign := foreign[key]
+		reason, isOfJuju := foreign[key]
 		// A key that is null or false asks for nothing.
 		isUsed := !isNull(&node) && node.Value != "false"
 
 		switch {
-		case !isForeign:
+		case !isOfJuju:
 			hint := ""
-			if meant := console.NearestWord(key, knownKeys); meant != "" {
+			if meant := console.NearestWord(key, suggestions); meant != "" {
 				hint = fmt.Sprintf("; did you mean %q?", meant)
 			}
 			p.refuse("%s: line %d: %s has an unknown key %q%s", p.path, node.Line, where, key, hint)
 		case reason == noEffect:
 			p.Ignored = append(p.Ignored, where+": "+key)
-		case reason != "" && isUsed:
+		case reason != forReaders && isUsed:
 			p.Missing = append(p.Missing, fmt.Sprintf("%s: %s: %s", where, key, reason))
 		}
 	}

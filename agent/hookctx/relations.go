@@ -12,8 +12,9 @@ import (
 	"bijou/state/charm"
 )
 
-// Relation describes a relation as it was when the hook first needed it. It returns
-// [hookapi.ErrRelationNotFound] for a relation that does not exist, or that the hook cannot see.
+// Relation describes a relation as it was when the hook first needed it. The hook's own relation has the remote
+// members with which the hook began, and is described even if it is gone from the store. Relation returns
+// [hookapi.ErrRelationNotFound] for any other relation that does not exist, or that the hook cannot see.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
 	return answer(ctx, c, func() (hookapi.Relation, error) {
 		load := c.loadOwnRelation

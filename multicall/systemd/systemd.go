@@ -182,7 +182,7 @@ func Install(dir string, u Unit, owner string, force bool) (changed bool, err er
 }
 
 // RemoveEnvironment removes those of the environment's [Units] that bijou has created in Dir. If systemd runs on
-// this host, it first stops and disables each of them.
+// this host, it first tries to stop and disable each of them.
 func RemoveEnvironment(e home.Environment) error {
 	units, err := Units(e)
 	if err != nil {

@@ -30,7 +30,9 @@ type bootOutput struct {
 	flusher sync.WaitGroup
 
 	mu      sync.Mutex
-	partial []byte // an incomplete line
+	partial []byte // an incomplete line, or the part of it after the last carriage return
+	returns int    // how many carriage returns the incomplete line has
+	first   string // the text before the first of these carriage returns
 	last    string // the last line
 	shown   string // the line that was last recorded in the status
 	lines   []logs.Line
@@ -110,9 +112,26 @@ func (b *bootOutput) Write(p []byte) (int, error) {
 		}
 
 		b.appendPartial(rest[:at])
-		// After a carriage return, the program overwrites the line.
-		logged := rest[at] == '\n'
-		b.endLine(logged)
+		switch {
+		case rest[at] == '\r':
+			// The program overwrites the line, or a line feed follows.
+			const logged = false
+			text := b.endLine(logged)
+			if b.returns == 0 {
+				b.first = text
+			}
+			b.returns++
+		case len(b.partial) == 0 && b.returns == 1:
+			// The line ended in a carriage return and a line feed, and nothing has overwritten it.
+			if b.first != "" {
+				b.addLog("INFO", b.first)
+			}
+			b.returns = 0
+		default:
+			const logged = true
+			b.endLine(logged)
+			b.returns = 0
+		}
 		rest = rest[at+1:]
 	}
 
@@ -125,20 +144,21 @@ func (b *bootOutput) appendPartial(p []byte) {
 	b.partial = append(b.partial, p[:min(len(p), maxBootLine-len(b.partial))]...)
 }
 
-// endLine ends the incomplete line, and ignores a line without text. The argument logged is false for a line
+// endLine ends the incomplete line, and returns its text. It ignores a line without text. The argument logged is false for a line
 // that the program overwrites, such as a progress bar. Such a line can appear only in the status. The caller
 // holds the lock.
-func (b *bootOutput) endLine(logged bool) {
-	text := stripControls(string(b.partial))
+func (b *bootOutput) endLine(logged bool) (text string) {
+	text = stripControls(string(b.partial))
 	b.partial = b.partial[:0]
 	if text == "" {
-		return
+		return ""
 	}
 
 	b.last = text
 	if logged {
 		b.addLog("INFO", text)
 	}
+	return text
 }
 
 // addLog adds a line for the machine's log. If the next flush has no space for the line, addLog only counts

@@ -177,7 +177,7 @@ func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
 	related := endpoint
 	switch {
 	case endpoint == charm.JujuInfo:
-		// The stub's endpoint cannot have the name juju-info, which is reserved, so it gets a different one.
+		// A stub cannot declare an endpoint with the name juju-info, which is reserved.
 		related = "host"
 	case r.meta.Declared[endpoint].Interface == charm.JujuInfo:
 		related = charm.JujuInfo

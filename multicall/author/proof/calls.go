@@ -195,8 +195,8 @@ func (p *proofer) checkContext(c call, programs []*program) {
 }
 
 // checkHandlerContext is checkContext for a charm with a dispatch file, which handles all hooks. It reports a call if
-// the program shows which hooks make the call, and none of them belongs to a relation or a storage. It skips a call
-// in a function that reads facts about the hook, such as its relation, from the environment.
+// the program shows which hooks make the call, and all of them are in hooksWithoutRelation. It skips a call in a
+// function that reads facts about the hook, such as its relation, from the environment.
 func (p *proofer) checkHandlerContext(c call) {
 	if len(c.hooks) == 0 || c.readsFacts {
 		return

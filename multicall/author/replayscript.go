@@ -175,12 +175,15 @@ func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string)
 // contains only names. The name of the service's endpoint is not recorded, so lostRelation chooses one.
 func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
 	related := endpoint
+	own, isDeclared := r.meta.Declared[endpoint]
 	switch {
+	case isDeclared && own.Interface == charm.JujuInfo:
+		// Every service, and so the stub, provides juju-info without declaring it. A charm can require that under any
+		// name, also under this one.
+		related = charm.JujuInfo
 	case endpoint == charm.JujuInfo:
 		// A stub cannot declare an endpoint with the name juju-info, which is reserved.
 		related = "host"
-	case r.meta.Declared[endpoint].Interface == charm.JujuInfo:
-		related = charm.JujuInfo
 	}
 
 	return status.RelationDetail{Endpoint: endpoint, RelatedEndpoint: related, Service: service}
@@ -318,10 +321,9 @@ func (r *replay) stubRelation(rel status.RelationDetail) []string {
 		return nil
 	}
 
-	own := r.meta.Declared[rel.Endpoint]
-	// Every charm has juju-info without declaring it.
-	if rel.Endpoint == charm.JujuInfo {
-		own = charm.ImpliedRelation()
+	own, isDeclared := r.meta.Declared[rel.Endpoint]
+	if !isDeclared {
+		own = charm.ImpliedRelation() // juju-info, which every charm has without declaring it
 	}
 
 	role := "provides"

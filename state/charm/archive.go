@@ -51,8 +51,8 @@ type ArchiveInfo struct {
 // that names the file for a socket, a pipe, a device, or a symlink that points outside the charm. It also
 // returns an error if the charm exceeds the limits.
 //
-// With opts.Unpacked or opts.Former, files keep their permissions, and other rules decide which files are left
-// out.
+// With opts.Unpacked or opts.Former, files keep their permissions. With opts.Unpacked alone, only the symlinks to
+// Python are left out. With opts.Former, other rules decide which files are left out, besides these symlinks.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
@@ -122,7 +122,8 @@ type item struct {
 const revisionName = "revision"
 
 // readRules reads the rules for files to leave out of the archive. There are none for an unpacked archive, whose
-// files all belong to the charm. With Former, there are only the rules of the first versions of bijou.
+// files all belong to the charm. With Former, there are instead the rules of the first versions of bijou, also for
+// an unpacked archive.
 func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
 	switch {
 	case o.Former:
@@ -168,8 +169,9 @@ type itemLister struct {
 	total  int64             // size of all files, in bytes
 }
 
-// list adds the charm's files to l.items, and returns all items, sorted by name. It returns an error if a symlink
-// points outside the charm, unless the symlink has the name of one of the hook tools.
+// list adds the charm's files to l.items, and returns all items, sorted by name. It leaves out the symlinks that
+// leaveOutInterpreter describes. It returns an error if another symlink points outside the charm, unless the
+// symlink has the name of one of the hook tools.
 func (l *itemLister) list(tools []string) ([]item, error) {
 	l.links = make(map[string]string)
 	if err := fs.WalkDir(l.root.FS(), ".", l.visit); err != nil {

@@ -86,7 +86,7 @@ type ServiceCommand struct{ Path string }
 
 // call runs the command with a verb and a unit. After the command has exited, call waits at most killDelay for
 // children that keep the output open, since the program may have started a daemon. If ctx is done before the
-// command exits, these children are also killed.
+// command exits, the children in its process group are also killed.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
 	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)

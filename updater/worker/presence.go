@@ -17,7 +17,7 @@ func (w *worker) ownPresence() record.Presence {
 	return record.Presence{
 		Version: w.o.Version,
 		Digests: w.o.digests(),
-		// Claimant.Host is the host's machine-id, and Presence.Host is the host's name.
+		// Claimant.Host is the host's machine-id, if it has one. Presence.Host is the host's name.
 		Server:  claimant.Host + ":" + claimant.Folder,
 		Host:    claimant.Name,
 		Package: w.o.Package,

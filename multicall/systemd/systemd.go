@@ -230,7 +230,8 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		_, _ = systemctl("reset-failed", name)
 	}
 
-	return removed, errors.Join(removeErr, Reload())
+	reloadErr := Reload() // also after an error
+	return removed, errors.Join(removeErr, reloadErr)
 }
 
 // ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the other. It leaves out files

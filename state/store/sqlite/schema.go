@@ -71,17 +71,15 @@ func lockDraft(ctx context.Context, path string) (*os.File, error) {
 		draft, err := osutil.TryLockFile(path, os.O_CREATE|os.O_RDWR)
 		switch {
 		case err == nil:
-			info, err := draft.Stat()
-			if err == nil && info.Size() == 0 {
-				return draft, nil
+			isLeft, err := removeLeftDraft(draft)
+			if err != nil || isLeft {
+				closeErr := draft.Close()
+				if err := errors.Join(err, closeErr); err != nil {
+					return nil, err
+				}
+				continue
 			}
-
-			// The file must not be truncated: after publishDraft, it is also a store.
-			err = errors.Join(err, removeAll(path+"-wal", path+"-shm", path), draft.Close())
-			if err != nil {
-				return nil, err
-			}
-			continue
+			return draft, nil
 		case !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
@@ -96,6 +94,16 @@ func lockDraft(ctx context.Context, path string) (*os.File, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// removeLeftDraft removes the names of a draft that has content, and of SQLite's files beside it. isLeft is false for an
+// empty draft, which nobody has left. The content must not be truncated: after publishDraft, it is also that of a store.
+func removeLeftDraft(draft *os.File) (isLeft bool, err error) {
+	info, err := draft.Stat()
+	if err != nil || info.Size() == 0 {
+		return false, err
+	}
+	return true, removeAll(draft.Name()+"-wal", draft.Name()+"-shm", draft.Name())
 }
 
 // writeSchema creates the tables of an empty store in the file at path.

@@ -7,6 +7,11 @@ import (
 	"bijou/state/keyspace"
 )
 
+// This file has the claims of machines: who may run a machine's agents. The process that holds a machine's claim may,
+// and further processes of the same place, which is a directory on a host. Another process of the place gets the claim
+// once the holder's process has ended, and another place only if an operator or the provisioner takes the claim from
+// its holder. keyspace/claimrules.go has the record and the rules, and keyspace/claim.go takes and keeps a claim.
+
 type (
 	// Holder is the holder of a claim: its place and its process.
 	Holder = keyspace.Holder

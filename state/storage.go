@@ -15,6 +15,8 @@ import (
 	"bijou/state/keyspace"
 )
 
+// This file has the record of a storage, and what adds one. storagelife.go attaches, detaches and removes storage.
+
 // Storage is one instance of a charm's storage. It is a directory on a machine, and at most one unit has it
 // at a time.
 type Storage struct {

@@ -20,7 +20,7 @@ import (
 	"bijou/state"
 )
 
-// testCmd is the command charm test.
+// testCmd is the command charm test. It runs each script in a process of its own; script.go is that process.
 type testCmd struct {
 	Dir     string        `arg:"" optional:"" default:"." help:"Test the charm in this directory; default: the current one."`
 	Scripts string        `name:"run" placeholder:"REGEXP" help:"Run only the scripts whose names match; also -run."`

@@ -2,7 +2,7 @@
 // host. See docs/how-to/dashboard.md.
 //
 // It does not change anything. Its callers pass the functions that describe units and boot servers in the
-// words of their own commands.
+// words of their own commands. environment.go follows a model with its units, and fleet.go the boot servers.
 package dashboard
 
 import (

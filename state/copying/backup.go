@@ -20,7 +20,8 @@ import (
 // Backup writes the keys of an environment as they are at one revision, and the blobs that they refer to. It
 // leaves out useless keys; see listContentsInUse. Agents can work during the backup. Backup returns the header
 // for the caller to complete. It returns ErrNotFound if the store has no environment, or if the environment has
-// changed during the backup and a blob is gone. In the second case the caller must begin again.
+// changed during the backup and a blob is gone. In the second case the caller must begin again. The caller,
+// multicall/juju/backup.go, adds the directories of units and storage.
 func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
 	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var contents []keyspace.KeyValue

@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// This file decides when the leader opens the gate. updater/worker/gate.go waits for it, and [record.Gate] is its
-// record.
+// This file decides when the leader opens the gate. [record.Gate] is its record. updater/worker/gate.go waits for it,
+// and also lets a worker go on without a leader, once the records of all servers show that they have reached the step.
 
 // isGateDue reports whether all servers have reached a step whose gate is not open. slowest is the record of
 // the server that is furthest behind.

@@ -2,7 +2,7 @@
 # boot.sh [GROUP...] -- DIR SOCKET NSPAWN...: starts a container in these control groups. Descriptor 3 is the
 # lock of the instance. It is closed once the shell is in the groups, in which other processes find the
 # container. The container's root and systemd-nspawn's own files are mounted in a private namespace, so that
-# they are unmounted when the container ends. launch.go prepares the directory, and waits for the boot.
+# they are unmounted when the container ends. boot.go prepares the directory, and waits for the boot.
 set -e
 umask 022
 while [ "$1" != -- ]; do

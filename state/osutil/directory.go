@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // MkdirAll does what os.MkdirAll does, and syncs the parent of each directory that it creates. It also syncs the
@@ -31,40 +29,6 @@ func Remove(path string) error {
 	}
 
 	return err
-}
-
-// SyncDir makes the current names in a directory durable, including removals.
-func SyncDir(folder string) error {
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	return errors.Join(err, f.Close())
-}
-
-// SyncAll does what SyncDir does, for a directory and all directories below it. It does not sync files.
-func SyncAll(folder string) error {
-	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !d.IsDir() {
-			return nil
-		}
-		return SyncDir(path)
-	})
-}
-
-// SyncFileSystem syncs the whole file system of a directory. For thousands of files, this call is faster than
-// syncing each file.
-func SyncFileSystem(folder string) error {
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	err = unix.Syncfs(int(f.Fd()))
-	return errors.Join(err, f.Close())
 }
 
 // mkdirAll creates a directory and its parents. After it has created a directory, it syncs the parent before

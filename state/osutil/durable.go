@@ -1,13 +1,19 @@
 package osutil
 
 import (
+	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
+
+// This file makes files and directories last: renameio syncs a file before it takes its name, and SyncDir then syncs
+// the directory that has the name.
 
 // Option changes how a file is written.
 type Option int
@@ -139,4 +145,38 @@ func syncPlace(folder string, sync func(folder string) error) error {
 		return nil
 	}
 	return err
+}
+
+// SyncDir makes the current names in a directory durable, including removals.
+func SyncDir(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	return errors.Join(err, f.Close())
+}
+
+// SyncAll does what SyncDir does, for a directory and all directories below it. It does not sync files.
+func SyncAll(folder string) error {
+	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		return SyncDir(path)
+	})
+}
+
+// SyncFileSystem syncs the whole file system of a directory. For thousands of files, this call is faster than
+// syncing each file.
+func SyncFileSystem(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	err = unix.Syncfs(int(f.Fd()))
+	return errors.Join(err, f.Close())
 }

@@ -58,10 +58,10 @@ func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) erro
 	})
 }
 
-// stopInstance stops an instance. If the action's machine is dead, it records a failure for the machine. It
-// records a success only for the recorded instance of a dead machine. It does nothing if the instance now belongs
-// to a living machine, because a start has returned the instance since the plan. It returns an error, and stops
-// nothing, if this process is no longer the leader.
+// stopInstance stops an instance, and records the result for the action's machine, if that machine is dead: a failed
+// stop, or a successful stop of the instance that the machine's record names. It does nothing if a living machine has
+// the instance: since the plan was made, the provider can have returned the instance for a start. It returns an error,
+// and stops nothing, if this process is no longer the leader.
 func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil

@@ -98,8 +98,9 @@ func (b *bootOutput) flush(ctx context.Context) {
 	}
 }
 
-// Write adds output from a start. It never fails, and never waits for the store. It drops what exceeds
-// maxBootLine or maxBootChunk.
+// Write adds output from a machine's boot. It logs each line that ends in a line feed, also after one carriage return.
+// A line with more carriage returns is a progress display, which the program overwrites: it appears only in the status.
+// Write never fails, and never waits for the store. It drops what exceeds maxBootLine or maxBootChunk.
 func (b *bootOutput) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

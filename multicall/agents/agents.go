@@ -38,7 +38,8 @@ func RunMachineAgent(c applet.Call) int {
 }
 
 // serveMachine runs the machine's agent. On a machine that manages the environment, it also runs a provisioner. Such
-// machines are machine 0, and machines that were added with a provisioner.
+// machines are machine 0, and machines that were added with a provisioner. If an upgrade orders a different binary, the
+// roles end, and the process continues with that binary.
 func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
@@ -70,7 +71,8 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return err
 		}
 
-		// The provisioner must not lead before the machine's agent has announced the process's agents.
+		// RunMachine announces the process's agents. A role that campaigns with this session, as the provisioner does,
+		// waits for that.
 		const announces = true
 		session := state.NewSharedSession(s, announces)
 		defer endSession(ctx, session)
@@ -79,9 +81,10 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: options})
 		}}
 		if slices.Contains(machine.Jobs, state.JobManage) {
-			// Roles share a session only if they use the same state, since the session's lease belongs to that state.
 			shared := session
 			if s != opened {
+				// In tests, these roles use a different state, to which the session's lease does not belong. Without
+				// a session they open their own.
 				shared = nil
 			}
 			roles = append(roles, managerRoles(d, opened, shared, e)...)

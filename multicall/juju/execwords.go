@@ -10,12 +10,12 @@ import (
 )
 
 // cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
-// to run. No word of the command then counts as an option of juju. The command begins after two dashes or, for
-// exec, where cutBareCommand finds it. If there is no such command, command is empty. For any other command
-// line, own is args.
+// to run, so that no word of the command counts as an option of juju. For any other command line, own is args, and
+// command is empty. The command begins after two dashes or, for exec, where cutBareCommand finds it. Without a command,
+// command is empty.
 //
-// From exec and run, cutCommand also removes a --wait without a time. It also removes compose's options for
-// variables and a directory. The returned command then sets these itself, and in own, run becomes exec.
+// Two forms of other tools are translated. A --wait without a time, which is Juju 2's, is left out. The run of Docker
+// Compose, which has options for variables and a directory, becomes exec. Its command then sets these itself.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) {
@@ -29,8 +29,8 @@ func cutCommand(args []string) (own, command []string, err error) {
 
 	args = withoutBareWait(args)
 	at = commandAt(args) // a --wait before the command is gone
-	// A run with options for variables or a directory is compose's run, which runs a command as exec does. These
-	// options are removed below, once the words of the command are known.
+	// With options for variables or a directory, this is compose's run. The options are removed below, once the words
+	// of the command are known.
 	if _, s := cutSurroundings(args, at); !s.isEmpty() {
 		args = slices.Clone(args)
 		args[at] = "exec"

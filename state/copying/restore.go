@@ -149,8 +149,9 @@ func (r Restoration) restoreTo(
 	return summary, nil
 }
 
-// prepareTarget marks the store as an incomplete copy of the backup, and returns the store's existing contents,
-// as readContents does. It returns ErrStoreExists if checkTarget refuses the store.
+// prepareTarget reads the store's contents, and then marks the store as an incomplete copy of the backup. The returned
+// contents do not include that mark. If checkTarget refuses the store, prepareTarget marks nothing, and returns
+// ErrStoreExists.
 func (r Restoration) prepareTarget(
 	ctx context.Context,
 	target *state.State,
@@ -163,6 +164,7 @@ func (r Restoration) prepareTarget(
 
 	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
 	wasEmpty := len(existing) == 0
+	// Another process can write to the store after readContents. So beginCopy looks again in its transaction.
 	err = beginCopy(ctx, target, draft, wasEmpty, func(tx *state.Tx, isEmpty bool) error {
 		return r.checkTarget(tx, from, isEmpty)
 	})

@@ -88,16 +88,15 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 	return p, ok
 }
 
-// readUnits reads the units that the patterns select. Unless w.alone is set, it then reads the units of services
-// that are related to the selected services. It sets w.chosen. Without patterns, it reads all units instead, and
-// w.chosen stays nil.
+// readUnits reads the units that the patterns select. Unless w.alone is set, it then reads all units of services that
+// are related to the selected services. It sets w.chosen to the part of each service that it has read. Without
+// patterns, it reads all units instead, and w.chosen stays nil.
 func (w *input) readUnits(v *state.View) error {
 	if len(w.Globs) == 0 {
 		return w.readSelection(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
 	}
 
 	w.chosen = map[string]part{}
-	// w.named also has services whose records are missing.
 	for service := range w.named {
 		if p, ok := w.choosePart(service); ok {
 			w.chosen[service] = p
@@ -108,7 +107,8 @@ func (w *input) readUnits(v *state.View) error {
 		return err
 	}
 
-	// A service without selected units is shown only if a pattern matches its own name, and it has a record.
+	// A service without selected units is shown only if a pattern matches its own name. Such a service can be without a
+	// record, and is then not shown either.
 	maps.DeleteFunc(w.chosen, func(service string, p part) bool {
 		_, hasRecord := w.services[service]
 		isNamed := p.whole && hasRecord
@@ -123,7 +123,7 @@ func (w *input) readUnits(v *state.View) error {
 	for service := range w.chosen {
 		for _, r := range w.relationsOf[service] {
 			other := r.Other(service).Service
-			isSelected := w.chosen[other].shown
+			isSelected := w.chosen[other].shown // all services that are chosen until here are shown
 			if !isSelected {
 				// Without w.Related, the status shows the units of other only in their relations.
 				related[other] = part{shown: w.Related, whole: true}

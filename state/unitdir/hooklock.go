@@ -96,17 +96,18 @@ func (f Folder) TryQuiesce() (*Quiesced, error) {
 	return q, nil
 }
 
-// tryLocks takes the locks that keep agents and hooks of the unit from starting. It returns ErrHookRuns or
-// ErrAgentUnaware, as TryQuiesce does. The caller must close q even after an error. Only one process at a time
-// can call tryLocks for a unit.
+// tryLocks takes the locks that keep agents and hooks of the unit from starting. An agent holds the directory's lock
+// exclusively while it runs. It also shares the hook lock, and holds that lock exclusively during a hook. An agent with
+// an older binary does not use the hook lock: if one runs, tryLocks returns ErrAgentUnaware. During a hook it returns
+// ErrHookRuns. The caller must close q even after an error. The caller holds the lock of attempts, since another
+// process in tryLocks would look like an agent that uses the hook lock.
 func (q *Quiesced) tryLocks() error {
 	hookLockInUse, err := q.folder.isHookLockInUse()
 	if err != nil {
 		return err
 	}
 
-	// An agent holds the lock of the directory exclusively, so no agent can start while q shares that lock.
-	// If an agent is running and nobody holds the hook lock, then that agent does not use the hook lock.
+	// While q shares the lock of the directory, no agent can start.
 	err = q.hold(osutil.TryShare, q.folder.Path("lock"))
 	isAgentRunning := errors.Is(err, osutil.ErrLocked)
 	if err != nil && !isAgentRunning {

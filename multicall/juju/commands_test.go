@@ -94,7 +94,7 @@ func TestEnvironmentSettings(t *testing.T) {
 		!strings.Contains(got, "automatically-retry-hooks: true\n") {
 		t.Errorf("values:\n%s", got)
 	}
-	w.mustFail(1, "the settings are: allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
+	w.mustFail(1, "the settings are: allow-other-series, automatically-retry-hooks, charmhub-url, default-series,", "get-environment", "nosuch")
 	w.mustFail(2, "the settings are: allow-other-series, automatically-retry-hooks, charmhub-url, hook-concurrency, hook-timeout, juju-ftp-proxy,", "set-environment", "nosuch=1")
 	w.mustFail(2, "bootstrap decides it", "set-environment", "name=other")
 	w.mustFail(2, "want a duration", "set-environment", "update-status-interval=soon")

@@ -31,7 +31,7 @@ type bootOutput struct {
 
 	mu      sync.Mutex
 	partial []byte // an incomplete line, or the part of it after the last carriage return
-	returns int    // how many carriage returns the incomplete line has
+	returns int    // how many carriage returns with a text before them the incomplete line has
 	first   string // the text before the first of these carriage returns
 	last    string // the last line
 	shown   string // the line that was last recorded in the status
@@ -118,15 +118,16 @@ func (b *bootOutput) Write(p []byte) (int, error) {
 			// The program overwrites the line, or a line feed follows.
 			const logged = false
 			text := b.endLine(logged)
+			if text == "" { // nothing to overwrite
+				break
+			}
 			if b.returns == 0 {
 				b.first = text
 			}
 			b.returns++
 		case len(b.partial) == 0 && b.returns == 1:
 			// The line ended in a carriage return and a line feed, and nothing has overwritten it.
-			if b.first != "" {
-				b.addLog("INFO", b.first)
-			}
+			b.addLog("INFO", b.first)
 			b.returns = 0
 		default:
 			const logged = true

@@ -35,7 +35,7 @@ func (w *world) logged() (lines []string) {
 func TestRunTellsOfBoot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{
-			Boot: []string{"unpacking", "\x1b[32mfetching\x1b[0m 1 %\rfetching 2 %\r", "\r\nbooting\twell\r"}, Pause: 10 * time.Second,
+			Boot: []string{"unpacking", "\x1b[32mfetching\x1b[0m 1 %\rfetching 2 %\r", "\r\n\rbooting\twell\r\r"}, Pause: 10 * time.Second,
 		}))
 		id := w.add()
 		for _, want := range []string{"unpacking", "fetching 2 %", "booting well", ""} {

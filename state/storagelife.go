@@ -179,7 +179,7 @@ func (tx *Tx) ReattachStorage(id string) error {
 	if s.Unit == "" {
 		return nil
 	}
-	// An operator has detached or removed the storage. Its content is gone, so the storage-detaching hook cannot run.
+	// An operator has detached or removed the storage. Its directory is missing, so no storage-detaching hook can run.
 	if s.isLeaving() {
 		return tx.ReleaseStorage(id)
 	}

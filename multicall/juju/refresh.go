@@ -202,8 +202,9 @@ func (u *upgrade) commit() error {
 		return err
 	}
 
-	// A release of the store can have the URL of a charm from this host, and different content.
-	isCurrent := u.target.url == u.current.URL && !u.replacesLocalCharm()
+	// A release of the store can have the URL of a different charm: one from this host, or one whose revision this host
+	// has raised.
+	isCurrent := u.target.url == u.current.URL && !u.isOtherRelease()
 	// A service with a charm of the store records its channel and revision there.
 	changesStoreOrigin := u.target.origin.Store != "" && u.target.origin != u.service.Origin
 	if isCurrent && len(u.upgrading) == 0 && !changesStoreOrigin {
@@ -251,10 +252,10 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
-// replacesLocalCharm reports whether the target is a release of the store, and the current charm is from this host.
-func (u *upgrade) replacesLocalCharm() bool {
+// isOtherRelease reports whether the target is a release of the store that differs from the current charm.
+func (u *upgrade) isOtherRelease() bool {
 	r := u.target.release
-	return r != nil && u.target.store != nil && u.service.Origin.Store == "" && !u.current.Store.IsRevision(r.ID, r.Revision)
+	return r != nil && u.target.store != nil && !u.current.Store.IsRevision(r.ID, r.Revision)
 }
 
 // commitGiven sets the options, resources and trust that the command gives, for a service that already has the

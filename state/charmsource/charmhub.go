@@ -120,12 +120,13 @@ func CheckURL(text string) error {
 }
 
 // parseBase parses the URL of a store, without slashes at its end. It returns an error if text is not an http or
-// https URL with a host, or if the URL has a query or a user.
+// https URL with a host, or if the URL has a query, a fragment or a user.
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
 	isHTTP := err == nil && (base.Scheme == "https" || base.Scheme == "http")
-	hasMore := err == nil && (base.RawQuery != "" || base.ForceQuery || base.Fragment != "" || base.User != nil)
-	if !isHTTP || base.Host == "" || hasMore {
+	hasMore := err == nil && (base.RawQuery != "" || base.ForceQuery || base.User != nil)
+	// Of a lone "#", the parsed URL keeps nothing.
+	if !isHTTP || base.Host == "" || hasMore || strings.Contains(text, "#") {
 		return nil, fmt.Errorf("invalid URL %q of a charm store: want one like %s", text, CharmhubURL)
 	}
 	return base, nil

@@ -139,7 +139,7 @@ func TestStoreURL(t *testing.T) {
 	for text, isValid := range map[string]bool{
 		"https://host": true, "http://host:1/mirror/": true,
 		"host": false, "ftp://host": false, "https://": false, "https://u@host": false,
-		"https://host?": false, "https://host?x=1": false, "https://host/#x": false,
+		"https://host?": false, "https://host?x=1": false, "https://host/#x": false, "https://host/#": false,
 	} {
 		if _, err := parseBase(text); (err == nil) != isValid {
 			t.Errorf("%s: %v", text, err)

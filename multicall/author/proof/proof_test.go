@@ -156,8 +156,6 @@ func TestBreakages(t *testing.T) {
 	}
 }
 
-// TestFix fixes all faults that have a single fix, round by round: a hook's name is known only after
-// the key is correct.
 // TestFixKeepsRivals checks that no mend replaces a hook or a key that is there, also if a similar name is known.
 func TestFixKeepsRivals(t *testing.T) {
 	files := sound()
@@ -181,6 +179,8 @@ func TestFixKeepsRivals(t *testing.T) {
 	}
 }
 
+// TestFix fixes all faults that have a single fix, round by round: a hook's name is known only after
+// the key is correct.
 func TestFix(t *testing.T) {
 	files := sound()
 	files["metadata.yaml"] = "\"naem\": blog # its name\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequries: {db: {interface: mysql, scpoe: global}}\n" +

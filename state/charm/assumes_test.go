@@ -35,7 +35,7 @@ func TestAssumes(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", tt.text, diff)
 		}
 	}
-	for _, bad := range []string{"[juju > 3]", "[juju >= x]", "[{any-of: []}]", "[{all-of: [a], any-of: [b]}]", "[[a]]", "[{}]", "[Juju]", "juju", "[&a {any-of: [*a]}]", nestedAliases()} {
+	for _, bad := range []string{"[juju > 3]", "[juju >= x]", "[{any-of: []}]", "[{all-of: [a], any-of: [b]}]", "[[a]]", "[{}]", "[Juju]", "juju", "[&a {any-of: [*a]}]", nestedAliases(), repeatedAliases()} {
 		if _, err := ParseMeta([]byte(tiny + "assumes: " + bad + "\n")); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("assumes %s: got %v", bad, err)
 		}
@@ -66,4 +66,10 @@ func nestedAliases() string {
 		list = fmt.Sprintf("&a%d {any-of: [%s%s]}", n, list, strings.Repeat(fmt.Sprintf(", *a%d", n-1), 9*min(n, 1)))
 	}
 	return "[" + list + "]"
+}
+
+// repeatedAliases returns a list of entries that are small each, and together stand for a million features.
+func repeatedAliases() string {
+	entry := "&a {any-of: [juju" + strings.Repeat(", juju", 900) + "]}"
+	return "[" + entry + strings.Repeat(", *a", 1100) + "]"
 }

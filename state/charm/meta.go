@@ -26,7 +26,7 @@ type Meta struct {
 	Resources     map[string]Resource `json:"resources,omitempty" yaml:"resources"`
 	ExtraBindings []string            `json:"extra-bindings,omitempty" yaml:"-"`
 	Storage       map[string]Storage  `json:"storage,omitempty" yaml:"storage"`
-	Assumes       []Assumption        `json:"assumes,omitempty" yaml:"assumes"`
+	Assumes       Assumptions         `json:"assumes,omitempty" yaml:"assumes"`
 	Archs         map[string][]string `json:"archs,omitempty" yaml:"-"` // by series; empty for any architecture
 
 	// Declared are the relations of the charm by name, without the implied one.

@@ -46,21 +46,44 @@ var assumptionPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([a-z][a-z0-9-]*)(?:\s*(>=|<)\s*(\d{1,9}(?:\.\d{1,9}){0,3})(?:-\S+)?)?$`)
 })
 
-// maxAssumptions limits the features and lists in one entry of `assumes`. A list can contain itself by an alias.
+// Assumptions are the entries of `assumes`, all of which must hold.
+type Assumptions []Assumption
+
+// maxAssumptions limits the features and lists in `assumes`, with aliases resolved. A list can contain itself by an alias.
 const maxAssumptions = 1000
 
-// UnmarshalYAML reads a feature, with or without a version, or a dictionary with either any-of or all-of. It does not
-// use n.Decode, whose limits for aliases begin again with each call.
-func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
+// UnmarshalYAML reads the list. It does not use n.Decode for its entries, since the decoder's limits for aliases begin
+// again with each call.
+func (a *Assumptions) UnmarshalYAML(n *yaml.Node) error {
+	list := resolveAlias(n)
+	if list.Kind != yaml.SequenceNode {
+		return fmt.Errorf("line %d: assumes must be a list", n.Line)
+	}
+
 	remaining := maxAssumptions
-	return a.read(n, &remaining)
+	entries, err := readAssumptions(list, &remaining)
+	*a = entries
+	return err
 }
 
-// read does what UnmarshalYAML does, for an entry within an entry of `assumes`. remaining is how many more features and
-// lists that entry can have.
+// readAssumptions reads the entries of a list. remaining is how many more features and lists there can be.
+func readAssumptions(list *yaml.Node, remaining *int) ([]Assumption, error) {
+	var entries []Assumption
+	for _, n := range list.Content {
+		var a Assumption
+		if err := a.read(n, remaining); err != nil {
+			return nil, err
+		}
+		entries = append(entries, a)
+	}
+	return entries, nil
+}
+
+// read reads a feature, with or without a version, or a dictionary with either any-of or all-of. remaining is that of
+// readAssumptions.
 func (a *Assumption) read(n *yaml.Node, remaining *int) error {
 	if *remaining == 0 {
-		return fmt.Errorf("line %d: an entry of assumes has more than %d features and lists", n.Line, maxAssumptions)
+		return fmt.Errorf("line %d: assumes has more than %d features and lists", n.Line, maxAssumptions)
 	}
 	*remaining--
 
@@ -69,24 +92,24 @@ func (a *Assumption) read(n *yaml.Node, remaining *int) error {
 		a.Text = value.Value
 	}
 	for i := 0; value.Kind == yaml.MappingNode && i+1 < len(value.Content); i += 2 {
+		target := &a.AnyOf
+		switch value.Content[i].Value {
+		case "any-of":
+		case "all-of":
+			target = &a.AllOf
+		default:
+			continue
+		}
+
 		list := resolveAlias(value.Content[i+1])
 		if list.Kind != yaml.SequenceNode {
 			continue
 		}
-
-		entries := make([]Assumption, len(list.Content))
-		for i, entry := range list.Content {
-			if err := entries[i].read(entry, remaining); err != nil {
-				return err
-			}
+		entries, err := readAssumptions(list, remaining)
+		if err != nil {
+			return err
 		}
-
-		switch value.Content[i].Value {
-		case "any-of":
-			a.AnyOf = entries
-		case "all-of":
-			a.AllOf = entries
-		}
+		*target = entries
 	}
 
 	hasOneList := (len(a.AnyOf) > 0) != (len(a.AllOf) > 0)

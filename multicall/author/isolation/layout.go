@@ -201,6 +201,10 @@ const maxFileCopy = 16 << 20
 // read it, layFile mounts nothing, and notes that in l.unseen.
 func (l *layout) layFile(path, target string) error {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrPermission) {
+		l.unseen = append(l.unseen, err.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -443,7 +443,10 @@ func (p *parser) readInclude(place string, i include) {
 	if i.scheme == "include-base64" {
 		text = base64.StdEncoding.EncodeToString(data)
 	}
-	p.Applications[i.application].Options[i.option] = textNode(text)
+	// A later file can have removed all options by a merged null, which removeNulls does not see.
+	if options := p.Applications[i.application].Options; options != nil {
+		options[i.option] = textNode(text)
+	}
 }
 
 // textNode returns a YAML string that belongs to no line of the bundle.

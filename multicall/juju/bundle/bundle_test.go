@@ -133,6 +133,16 @@ applications:
 		t.Errorf("files outside of the directories are named: %q", got.Outside)
 	}
 
+	// A merged null must not end in a panic.
+	_, err = parseFiles(map[string]string{
+		"/b/bundle.yaml": "applications: {a: {charm: /db, options: {o: include-file://x}}}",
+		"/b/x":           "X",
+		"/o/over.yaml":   "applications: {b: &n {charm: /db, options: ~}, a: {<<: *n}}",
+	}, "/b/bundle.yaml", "/o/over.yaml")
+	if err != nil {
+		t.Error(err)
+	}
+
 	_, err = parseFiles(map[string]string{
 		"/b/bundle.yaml": "applications: {a: {charm: db}}",
 		"/o/over.yaml":   "applications: {a: {charm: }}",

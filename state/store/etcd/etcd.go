@@ -226,11 +226,12 @@ func parseOptions(query string) (map[string]string, error) {
 	known := []string{"ca", "cert", "key", "user", "password-file", "tls", "prefix"}
 	options := map[string]string{}
 	for name, value := range values {
-		if !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(name) {
+		isKnown := slices.Contains(known, name)
+		if !isKnown && strings.Contains(query, "@") {
 			// This can be a part of a password with a question mark.
 			return nil, errNoQuery
 		}
-		if !slices.Contains(known, name) {
+		if !isKnown {
 			return nil, fmt.Errorf("unknown option %q: want one of %s", name, strings.Join(known, ", "))
 		}
 		if len(value) > 1 {

@@ -28,6 +28,8 @@ func TestURLs(t *testing.T) {
 		{"etcd://root:hunter2@h:2379/a", "must not contain a user"},
 		{"etcd://h:2379/a?password=hunter2", "unknown option"},
 		{"etcd://u:p?hunter2@h:2379/a", "not a query"},
+		{"etcd://u:p?hunter2=x@h:2379/a", "not a query"},
+		{"etcd://u:p?hunter2&x@h:2379/a", "not a query"},
 		{"etcd://h:2379/a?user=u&password-file=hunter2", "password-file is not an absolute path"},
 		{"etcd://h:2379/a?user=root", "must be given together"},
 		{"etcd://h:2379/a?cert=/c", "must be given together"},

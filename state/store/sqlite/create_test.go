@@ -79,22 +79,21 @@ func TestCreateRace(t *testing.T) {
 	}
 }
 
-// TestLeftDraftIsRemoved checks that a draft that a killed process has left is not in the way, and that a store of which
-// it is a second name keeps its content.
-func TestLeftDraftIsRemoved(t *testing.T) {
+// TestCreateLeavesOthers checks that a creation leaves the stores beside it, and no file of its own.
+func TestCreateLeavesOthers(t *testing.T) {
 	need.Whole(t)
 	folder := t.TempDir()
-	path, moved := filepath.Join(folder, "store"), filepath.Join(folder, "moved")
-	check(t, sqlite.Create(t.Context(), path))
-	check(t, os.Link(path, path+"-new")) // as if the process had been killed just before the end
-	check(t, os.Rename(path, moved))
-
-	check(t, sqlite.Create(t.Context(), path))
-	for _, name := range []string{path, moved} {
-		useStore(t, name)
+	others := []string{"store-new", "store.bak", ".store"}
+	for _, name := range others {
+		check(t, sqlite.Create(t.Context(), filepath.Join(folder, name)))
 	}
-	if _, err := os.Lstat(path + "-new"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the draft is still there: %v", err)
+
+	check(t, sqlite.Create(t.Context(), filepath.Join(folder, "store")))
+	for _, name := range append(others, "store") {
+		useStore(t, filepath.Join(folder, name))
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, ".*creating")); err != nil || len(left) > 0 {
+		t.Errorf("left %q, %v", left, err)
 	}
 }
 

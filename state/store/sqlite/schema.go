@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"bijou/state/osutil"
@@ -46,64 +47,62 @@ func Create(ctx context.Context, path string) (err error) {
 
 	// Only the process with the lock may remove the log of a deleted store. Otherwise it could remove the log of a
 	// store that another process has just created.
-	draft, err := lockDraft(ctx, absolute+"-new")
+	lock, err := lockCreation(ctx, absolute)
 	if err != nil {
 		return err
 	}
-	defer draft.Close()
-	// publishDraft gives the file a second name, which stays.
-	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
-
+	defer lock.release()
 	// Another process may have created the store before this one got the lock.
 	if _, err := os.Lstat(absolute); err == nil {
 		return store.ErrExists
 	}
+
+	draft, err := os.CreateTemp(filepath.Dir(absolute), ".bijou-store-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	draft.Close()
+
+	// publishDraft gives the file a second name, which stays.
+	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
 	if err := writeSchema(ctx, draft.Name()); err != nil {
 		return err
 	}
 	return publishDraft(draft.Name(), absolute)
 }
 
-// lockDraft creates an empty file at path, which only its owner can read, and locks it. While another process has the
-// lock, lockDraft waits until ctx is done. It removes a draft that a killed process has left.
-func lockDraft(ctx context.Context, path string) (*os.File, error) {
+// creationLock is the lock of a process that creates a store. It is an empty file beside the store's path, and not the
+// directory, which other programs may lock.
+type creationLock struct{ file *os.File }
+
+// lockCreation locks the creation of the store at path. While another process has the lock, it waits until ctx is done.
+func lockCreation(ctx context.Context, path string) (creationLock, error) {
+	dir, name := filepath.Split(path)
 	for {
-		draft, err := osutil.TryLockFile(path, os.O_CREATE|os.O_RDWR)
-		switch {
-		case err == nil:
-			isLeft, err := removeLeftDraft(draft)
-			if err != nil || isLeft {
-				closeErr := draft.Close()
-				if err := errors.Join(err, closeErr); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			return draft, nil
-		case !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist):
-			return nil, err
+		file, err := osutil.TryLockFile(filepath.Join(dir, "."+name+".creating"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW)
+		isTaken := errors.Is(err, osutil.ErrLocked) || errors.Is(err, fs.ErrNotExist)
+		if !isTaken {
+			return creationLock{file}, err
+		}
+		// The other process has removed the file at the end, unless the directory is missing.
+		if _, err := os.Stat(dir); err != nil {
+			return creationLock{}, err
 		}
 
-		// The other process has removed its draft, unless the directory is missing.
-		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return nil, err
-		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return creationLock{}, ctx.Err()
 		}
 	}
 }
 
-// removeLeftDraft removes the names of a draft that has content, and of SQLite's files beside it. isLeft is false for an
-// empty draft, which nobody has left. The content must not be truncated: after publishDraft, it is also that of a store.
-func removeLeftDraft(draft *os.File) (isLeft bool, err error) {
-	info, err := draft.Stat()
-	if err != nil || info.Size() == 0 {
-		return false, err
+// release ends the lock, and removes its file. A file with content is not a lock's, and stays.
+func (l creationLock) release() {
+	if info, err := l.file.Stat(); err == nil && info.Size() == 0 {
+		_ = os.Remove(l.file.Name()) // the next process can also lock a file that is left
 	}
-	return true, removeAll(draft.Name()+"-wal", draft.Name()+"-shm", draft.Name())
+	l.file.Close()
 }
 
 // writeSchema creates the tables of an empty store in the file at path.

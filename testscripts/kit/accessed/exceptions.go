@@ -36,9 +36,10 @@ func exceptions() []exception {
 			return (p[0] == "logs" || p[0] == "log") && len(p) > 2 && isGone(p[1]+"/"+p[2])
 		}, "a unit that was removed by force may have lines that are not sent yet: an agent that is refused drops them"},
 		{"last records", func(op access.Op, p []string, isGone func(string) bool) bool {
-			isWrite := op == access.Put || op == access.Delete
-			isOfUnit := slices.Contains([]string{"uniters", "history", "requests"}, p[0]) && len(p) > 2
-			return isWrite && isOfUnit && isGone(p[1]+"/"+p[2])
+			isRecord := (op == access.Put || op == access.Delete) && p[0] == "uniters"
+			isHook := op == access.Put && p[0] == "history"
+			isRemoval := op == access.Put && p[0] == "requests" && p[len(p)-1] == "remove"
+			return (isRecord || isHook || isRemoval) && len(p) > 2 && isGone(p[1]+"/"+p[2])
 		}, "an agent may write about its unit, and ask for its removal, until it knows that the unit was removed by force"},
 	}
 }

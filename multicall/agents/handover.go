@@ -93,18 +93,20 @@ func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 	isFolderName := filepath.Base(ordered) == ordered // a path could lead to another directory
 	if isDifferent && isFolderName {
 		err := h.ensureTools(ctx, s, ordered)
-		isIncomplete := errors.Is(err, state.ErrNotFound) // the environment is there, as the read above shows
-		switch {
-		case isIncomplete:
-			slog.Error("cannot switch to a different binary: its content is missing in the state", "tools", ordered, "error", err)
-		case err != nil:
+		if errors.Is(err, state.ErrNotFound) {
+			// The environment is there, and the content of the binary is not. So the error is not wrapped:
+			// watch would take it for the end of the environment.
+			return fmt.Errorf("the binary %q is not complete in the state: %v: run juju upgrade-model again", ordered, err)
+		}
+		if err != nil {
 			return err
-		case h.prepareReexec(ctx, ordered):
+		}
+		if h.prepareReexec(ctx, ordered) {
 			return nil
 		}
 	}
 
-	// A binary that is incomplete, or does not run on this host, is tried again only after a change.
+	// A binary that does not run on this host is tried again only after a change.
 	return s.Await(ctx, current.revision, state.WatchEnvironment())
 }
 

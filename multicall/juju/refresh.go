@@ -252,10 +252,12 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
-// isOtherRelease reports whether the target is a release of the store that differs from the current charm.
+// isOtherRelease reports whether the target is a release of the store that differs from the current charm. Two releases
+// can have the same content.
 func (u *upgrade) isOtherRelease() bool {
 	r := u.target.release
-	return r != nil && u.target.store != nil && !u.current.Store.IsRevision(r.ID, r.Revision)
+	return r != nil && u.target.store != nil &&
+		!u.current.Store.IsRevision(r.ID, r.Revision) && r.File.SHA256 != u.current.SHA256
 }
 
 // commitGiven sets the options, resources and trust that the command gives, for a service that already has the

@@ -70,6 +70,9 @@ func (a *Assumptions) UnmarshalYAML(n *yaml.Node) error {
 func readAssumptions(list *yaml.Node, remaining *int) ([]Assumption, error) {
 	var entries []Assumption
 	for _, n := range list.Content {
+		if resolveAlias(n).ShortTag() == "!!null" {
+			continue
+		}
 		var a Assumption
 		if err := a.read(n, remaining); err != nil {
 			return nil, err
@@ -175,7 +178,7 @@ func isFeatureMet(text, jujuVersion string) bool {
 // String returns the assumption in one line.
 func (a Assumption) String() string {
 	var texts []string
-	// At most one of the two lists has entries; see UnmarshalYAML.
+	// At most one of the two lists has entries; see read.
 	for _, part := range append(a.AnyOf, a.AllOf...) {
 		texts = append(texts, part.String())
 	}

@@ -214,7 +214,15 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		// The checks below continue with the keys that could be decoded.
 		p.refuse("%s: application %q: %w", p.path, name, err)
 	}
-	p.removeNulls(name, a, earlierResources, n)
+	removeNulls(a, earlierResources, n)
+	// Null can also come by a YAML merge, which removeNulls does not see.
+	if a.Options == nil {
+		p.forgetFiles(nameApplication(name) + ": option ")
+	}
+	if a.Resources == nil {
+		a.Revisions = nil
+		p.forgetFiles(nameApplication(name) + ": resource ")
+	}
 
 	place := nameApplication(name)
 	p.checkKeys(place, a.Rest, *a)
@@ -245,10 +253,10 @@ func (p *parser) removeApplication(name string) {
 	})
 }
 
-// removeNulls removes the keys of an application that are null in n, its value in the current file, after n was decoded.
-// The decoder keeps an earlier value for a null text or number, and for a null in an earlier map. earlier contains the
-// resources' files from earlier files. Single options are left to overlayOption.
-func (p *parser) removeNulls(name string, a *Application, earlier map[string]string, n *yaml.Node) {
+// removeNulls removes the texts and numbers of an application that are null in n, its value in the current file, after
+// n was decoded. It also removes single resources and storages. The decoder keeps an earlier value for these. earlier
+// contains the resources' files from earlier files.
+func removeNulls(a *Application, earlier map[string]string, n *yaml.Node) {
 	for key, value := range pairs(n) {
 		if isNull(value) {
 			switch key {
@@ -262,11 +270,6 @@ func (p *parser) removeNulls(name string, a *Application, earlier map[string]str
 				a.Base = ""
 			case "num_units":
 				a.NumUnits = 0
-			case "options":
-				p.forgetFiles(nameApplication(name) + ": option ")
-			case "resources":
-				a.Revisions = nil
-				p.forgetFiles(nameApplication(name) + ": resource ")
 			}
 			continue
 		}
@@ -443,10 +446,7 @@ func (p *parser) readInclude(place string, i include) {
 	if i.scheme == "include-base64" {
 		text = base64.StdEncoding.EncodeToString(data)
 	}
-	// A later file can have removed all options by a merged null, which removeNulls does not see.
-	if options := p.Applications[i.application].Options; options != nil {
-		options[i.option] = textNode(text)
-	}
+	p.Applications[i.application].Options[i.option] = textNode(text)
 }
 
 // textNode returns a YAML string that belongs to no line of the bundle.

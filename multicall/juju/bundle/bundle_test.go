@@ -133,14 +133,17 @@ applications:
 		t.Errorf("files outside of the directories are named: %q", got.Outside)
 	}
 
-	// A merged null must not end in a panic.
-	_, err = parseFiles(map[string]string{
+	// A null can be merged.
+	got, err = parseFiles(map[string]string{
 		"/b/bundle.yaml": "applications: {a: {charm: /db, options: {o: include-file://x}}}",
 		"/b/x":           "X",
-		"/o/over.yaml":   "applications: {b: &n {charm: /db, options: ~}, a: {<<: *n}}",
+		"/o/over.yaml":   "applications: {b: &n {charm: /db, options: ~}, a: {<<: *n}}\n---\napplications: {a: {options: {p: y}}}",
 	}, "/b/bundle.yaml", "/o/over.yaml")
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	if options := got.Applications["a"].Options; len(options) != 1 {
+		t.Errorf("the options are %v, want only p", options)
 	}
 
 	_, err = parseFiles(map[string]string{

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,7 +58,13 @@ func Create(ctx context.Context, path string) (err error) {
 		return store.ErrExists
 	}
 
-	draft, err := os.CreateTemp(filepath.Dir(absolute), ".bijou-store-*") // mode 0600
+	// Processes that were killed may have left drafts. Such a draft can be a second name of a store that is gone.
+	dir, name := filepath.Split(absolute)
+	draftPrefix := "." + name + ".creating-"
+	if err := removeDrafts(dir, draftPrefix); err != nil {
+		return err
+	}
+	draft, err := os.CreateTemp(dir, draftPrefix+"*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -69,6 +76,23 @@ func Create(ctx context.Context, path string) (err error) {
 		return err
 	}
 	return publishDraft(draft.Name(), absolute)
+}
+
+// removeDrafts removes the files in dir whose names begin with prefix.
+func removeDrafts(dir, prefix string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // creationLock is the lock of a process that creates a store. It is an empty file beside the store's path, and not the
@@ -100,7 +124,7 @@ func lockCreation(ctx context.Context, path string) (creationLock, error) {
 // release ends the lock, and removes its file. A file with content is not a lock's, and stays.
 func (l creationLock) release() {
 	if info, err := l.file.Stat(); err == nil && info.Size() == 0 {
-		_ = os.Remove(l.file.Name()) // the next process can also lock a file that is left
+		_ = os.Remove(l.file.Name()) // the user's next process can also lock a file that is left
 	}
 	l.file.Close()
 }

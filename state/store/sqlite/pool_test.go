@@ -63,25 +63,25 @@ func TestReadersThatAreClosed(t *testing.T) {
 	for range 10 {
 		held = append(held, read(t, s, 1))
 	}
-	awaitOpen(t, s, 10)
+	// The store's own reader can have opened one more, which then stays idle.
+	awaitOpen(t, s, 10, 11)
 
 	for _, snap := range held {
 		snap.Close()
 	}
-	awaitOpen(t, s, 8)
+	awaitOpen(t, s, 8, 8)
 }
 
-// awaitOpen waits until the given number of connections count as open, since the store itself also reads now
-// and then.
-func awaitOpen(t *testing.T, s store.Store, want int) {
+// awaitOpen waits until from low to high connections count as open, since the store itself also reads now and then.
+func awaitOpen(t *testing.T, s store.Store, low, high int) {
 	t.Helper()
 	for range 500 {
-		if sqlite.OpenReaders(s) == want {
+		if n := sqlite.OpenReaders(s); low <= n && n <= high {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("%d connections count as open, want %d", sqlite.OpenReaders(s), want)
+	t.Errorf("%d connections count as open, want %d to %d", sqlite.OpenReaders(s), low, high)
 }
 
 func newStore(t *testing.T) store.Store {

@@ -116,7 +116,7 @@ func (p *parser) refuse(format string, args ...any) {
 
 // Parse reads the bundle at the first path, and applies the overlays at the other paths to it, one after the
 // other. The paths must be absolute. An overlay changes an application key by key, and null removes an
-// application or an option. An overlay's relations are added, and its machines replace the previous ones.
+// application, a key, an option, a resource or a storage. An overlay's relations are added, and its machines replace the previous ones.
 //
 // Parse stops at the first path whose file it cannot read or parse, and returns only that error. Otherwise it
 // returns the errors in the bundle as one error, up to a limit. With an error, it also returns the part of the
